@@ -110,6 +110,7 @@ pub const VERBS: &[(&str, Permission, Permission)] = &[
     // Everything else.
     ("init", Refused, Refused),
     ("demo", Refused, Refused),
+    ("self-check", Refused, Refused),
     ("bench", Refused, Refused),
     ("setup", Refused, Refused),
     ("resume", Refused, Refused),

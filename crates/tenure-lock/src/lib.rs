@@ -118,3 +118,8 @@ pub use resume::{
 };
 #[cfg(unix)]
 pub use socket_path::{fits_socket, temporary_folder};
+
+/// The example in the README is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -5,23 +5,7 @@ use std::collections::BTreeMap;
 use tenure_core::event::{Event, EventKind};
 use tenure_core::task::TaskStatus;
 
-/// A guarantee, and whether it held.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Check {
-    pub what: String,
-    /// What was observed instead, if it did not hold.
-    pub fault: Option<String>,
-}
-
-impl Check {
-    pub(super) fn new(what: impl Into<String>, fault: Option<String>) -> Self {
-        Self { what: what.into(), fault }
-    }
-
-    pub fn holds(&self) -> bool {
-        self.fault.is_none()
-    }
-}
+use crate::Check;
 
 pub(super) fn check_feed(feed: &[Event]) -> Vec<Check> {
     let tasks = feed.iter().filter(|e| e.kind == EventKind::TaskCreated).count();

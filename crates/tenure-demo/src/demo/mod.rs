@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{Interrupts, Program, Result};
+use crate::{Check, Interrupts, Program, Result};
 
 mod checks;
 mod driver;
@@ -12,7 +12,6 @@ mod narration;
 mod pretend_agent;
 mod scenes;
 
-pub use checks::Check;
 pub use narration::Tone;
 pub use pretend_agent::work as run_pretend_agent;
 

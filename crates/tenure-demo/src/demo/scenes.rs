@@ -9,11 +9,10 @@ use tenure_core::store::LeaseFilter;
 use tenure_core::task::TaskStatus;
 use tenure_lock::{Liveness, ProcessIdentity};
 
-use super::checks::Check;
 use super::driver::{Driver, TIMEOUT};
 use super::narration::Tone;
 use super::pretend_agent::description;
-use crate::Result;
+use crate::{Check, Result};
 
 /// The measurements of the scenes.
 pub(super) struct Seen {

@@ -12,6 +12,7 @@ pub mod processes;
 mod project;
 mod running;
 mod sandbox;
+mod terminal;
 mod waiting;
 mod wrong_clock;
 
@@ -20,6 +21,7 @@ pub use dice::Dice;
 pub use project::{HeldStore, Project};
 pub use running::{Answer, Running};
 pub use sandbox::{Sandbox, write_program};
+pub use terminal::Terminal;
 pub use waiting::{HANG, full_or, is_like_macos, lacks_linux, skip, until, until_within};
 pub use wrong_clock::faketime;
 

@@ -1,7 +1,8 @@
 //! `tenure demo`: runs `tenure_demo::demo` and prints what it shows and finds.
 
 use serde_json::{Value, json};
-use tenure_demo::demo::{self, Check, Line, Progress, Screen, Tone};
+use tenure_demo::Check;
+use tenure_demo::demo::{self, Line, Progress, Screen, Tone};
 
 use crate::answer::Answer;
 use crate::app::App;
@@ -72,7 +73,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     }))
 }
 
-fn check_json(check: &Check) -> Value {
+pub(super) fn check_json(check: &Check) -> Value {
     json!({"check": check.what, "ok": check.holds(), "why": check.fault})
 }
 

@@ -1,6 +1,9 @@
 //! `tenure man`: manual pages, generated from the parser's definitions.
 
-use clap::CommandFactory;
+use std::path::{Path, PathBuf};
+
+use clap::{Command, CommandFactory};
+use serde_json::json;
 use tenure_core::Error;
 
 use crate::answer::Answer;
@@ -8,6 +11,7 @@ use crate::app::App;
 use crate::cli::Cli;
 use crate::printer::CommandName;
 use crate::report::{CommandResult, Report};
+use crate::text::Text;
 
 /// Print the manual page of tenure or of one of its commands
 ///
@@ -16,24 +20,61 @@ use crate::report::{CommandResult, Report};
 pub(crate) struct Args {
     /// A command and its subcommand
     words: Vec<String>,
+    /// Write the pages of all commands into this folder, for a package
+    #[arg(long, value_name = "FOLDER", conflicts_with = "words")]
+    to: Option<PathBuf>,
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
+    if let Some(folder) = &args.to {
+        return write_all(app, folder).map(Some);
+    }
     let (command, name) = find(&args.words)?;
-    let mut page = Vec::new();
-    let title = name.replace(' ', "-");
-    clap_mangen::Man::new(command.bin_name(name))
-        .title(title)
-        .source(concat!("tenure ", env!("CARGO_PKG_VERSION")))
-        .render(&mut page)
-        .map_err(|e| Error::General(format!("cannot generate the manual page: {e}")))?;
+    let page = render(command, &name)?;
     let name = CommandName { command: "man", subcommand: None };
     app.printer.raw(name, "page", &String::from_utf8_lossy(&page));
     Ok(None)
 }
 
+fn write_all(app: &App<'_>, folder: &Path) -> CommandResult<Answer> {
+    let mut whole = Cli::command();
+    whole.build();
+    let mut pages = Vec::new();
+    collect(&whole, "tenure", &mut pages);
+    let folder = app.env.cwd.join(folder);
+    if !app.global.dry_run {
+        let failed = |e| Error::General(format!("cannot write to {}: {e}", folder.display()));
+        std::fs::create_dir_all(&folder).map_err(failed)?;
+        for (command, name) in &pages {
+            let file = folder.join(format!("{}.1", name.replace(' ', "-")));
+            std::fs::write(file, render(command.clone(), name)?).map_err(failed)?;
+        }
+    }
+    let mut text = Text::new();
+    text.line(format!("{} pages in {}", pages.len(), folder.display()));
+    Ok(Answer::new(json!({"pages": pages.len(), "folder": folder}), text))
+}
+
+/// This command and all below it, with their whole names and without the hidden ones.
+fn collect(command: &Command, name: &str, pages: &mut Vec<(Command, String)>) {
+    pages.push((command.clone(), name.to_owned()));
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help") {
+        collect(sub, &format!("{name} {}", sub.get_name()), pages);
+    }
+}
+
+fn render(command: Command, name: &str) -> CommandResult<Vec<u8>> {
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command.bin_name(name.to_owned()))
+        .title(name.replace(' ', "-"))
+        .source(concat!("tenure ", env!("CARGO_PKG_VERSION")))
+        .render(&mut page)
+        .map_err(|e| Error::General(format!("cannot generate the manual page: {e}")))?;
+    Ok(page)
+}
+
 /// The command that these words name, and its whole name.
-pub(super) fn find(words: &[String]) -> CommandResult<(clap::Command, String)> {
+pub(super) fn find(words: &[String]) -> CommandResult<(Command, String)> {
     let mut command = Cli::command();
     command.build();
     let mut name = "tenure".to_owned();

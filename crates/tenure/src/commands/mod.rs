@@ -38,6 +38,7 @@ mod resume;
 mod runner_view;
 mod runners;
 mod sections;
+mod self_check;
 mod sessions;
 mod setup;
 mod start_attempt;
@@ -56,6 +57,7 @@ verbs! {
     enum Command;
     "init" => Init(init),
     "demo" => Demo(demo),
+    "self-check" => SelfCheck(self_check),
     "status" => Status(status),
     "whoami" => Whoami(whoami),
     "why" => Why(why),

@@ -25,6 +25,7 @@ macro_rules! examples {
 pub(crate) const EXAMPLES: &[Example] = examples! {
     "init": ["init"] or ["init", "--name", ""] => 2 "INVALID_ARGUMENTS";
     "demo": ["demo"] or ["demo", "--dry-run"] => 2 "INVALID_ARGUMENTS";
+    "self-check": ["self-check"] or ["self-check", "--dry-run"] => 2 "INVALID_ARGUMENTS";
     "status": ["status"] or ["outside", "status"] => 3 "NOT_INITIALIZED";
     "whoami": ["whoami"] or ["whoami", "--agent", "a b"] => 2 "INVALID_ARGUMENTS";
     "why": ["why", "OPEN"] or ["why", "NOWHERE"] => 4 "TASK_NOT_FOUND";
@@ -227,6 +228,7 @@ pub(crate) fn run(env: &mut TestEnv, words: &[&str]) -> Ran {
         env.later(std::time::Duration::from_hours(1));
     }
     if words.contains(&"demo")
+        || words.contains(&"self-check")
         || words.contains(&"bench")
         || words.starts_with(&["tasks", "run"])
         || words.starts_with(&["exclusive", "run"])

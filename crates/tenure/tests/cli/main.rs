@@ -42,6 +42,7 @@ mod prime;
 mod projects;
 mod runners;
 mod sections;
+mod self_check;
 mod sessions;
 mod setup;
 mod status;

@@ -11,6 +11,7 @@ use crate::page;
 const CONTRACT: &[(&str, &[&str])] = &[
     ("init", &["--name"]),
     ("demo", &["--keep"]),
+    ("self-check", &[]),
     ("status", &[]),
     ("whoami", &[]),
     ("why", &[]),
@@ -130,7 +131,7 @@ const CONTRACT: &[(&str, &[&str])] = &[
     ("prime", &[]),
     ("setup", &["--mcp", "--check", "--remove"]),
     ("completions", &[]),
-    ("man", &[]),
+    ("man", &["--to"]),
     ("help", &[]),
     ("version", &[]),
 ];

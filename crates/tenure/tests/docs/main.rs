@@ -6,6 +6,7 @@
 mod commands;
 mod contract;
 mod guarantees;
+mod packages;
 mod page;
 mod play;
 mod schema;

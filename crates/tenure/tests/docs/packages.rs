@@ -1,0 +1,90 @@
+//! The files for packages agree with the workspace: one version, one address of the repository.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::root;
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// A value of `[workspace.package]`.
+fn workspace(key: &str) -> String {
+    let manifest = read("Cargo.toml");
+    let line = manifest.lines().find(|line| line.starts_with(&format!("{key} = "))).unwrap();
+    line.split('"').nth(1).unwrap().to_owned()
+}
+
+fn owner() -> String {
+    workspace("repository").rsplit('/').nth(1).unwrap().to_owned()
+}
+
+#[test]
+fn the_mcp_registry_gets_this_version_and_this_repository() {
+    let server: Value = serde_json::from_str(&read("server.json")).unwrap();
+    assert_eq!(server["version"], workspace("version"));
+    assert_eq!(server["packages"][0]["version"], workspace("version"));
+    assert_eq!(server["repository"]["url"], workspace("repository"));
+    let name = format!("io.github.{}/tenure", owner());
+    assert_eq!(server["name"], name);
+    // The registry's limit, and how it checks that the package belongs to the server.
+    assert!(server["description"].as_str().unwrap().chars().count() <= 100);
+    assert!(read("README.md").contains(&format!("mcp-name: {name}")));
+}
+
+#[test]
+fn every_file_that_names_the_repository_names_the_one_of_the_workspace() {
+    let files =
+        Command::new("git").args(["grep", "-lF", "github.com/OWNER"]).current_dir(root()).output().unwrap();
+    let files: BTreeSet<PathBuf> =
+        String::from_utf8(files.stdout).unwrap().lines().map(PathBuf::from).collect();
+    if owner() == "OWNER" {
+        assert!(files.contains(&PathBuf::from("crates/tenure-lock/README.md")), "{files:?}");
+    } else {
+        // The placeholder was replaced in the workspace; these files still have it.
+        let this = PathBuf::from("crates/tenure/tests/docs/packages.rs");
+        assert_eq!(files.into_iter().filter(|file| *file != this).collect::<Vec<_>>(), Vec::<PathBuf>::new());
+    }
+    assert!(read("dist-workspace.toml").contains(&format!("tap = \"{}/homebrew-tap\"", owner())));
+}
+
+#[test]
+fn every_published_crate_has_a_readme_and_inherits_the_repository() {
+    for entry in std::fs::read_dir(root().join("crates")).unwrap() {
+        let folder = entry.unwrap().path();
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        if manifest.contains("publish = false") {
+            continue;
+        }
+        assert!(manifest.contains("repository.workspace = true"), "{}", folder.display());
+        assert!(manifest.contains("[package.metadata.docs.rs]"), "{}", folder.display());
+        let readme = manifest.contains("readme.workspace = true") || folder.join("README.md").is_file();
+        assert!(readme, "{}", folder.display());
+    }
+}
+
+/// Packages are made where there is no clean-up: whatever is missing would be missing in them.
+#[test]
+fn a_package_gets_a_manual_page_for_every_command_and_completions_for_every_shell() {
+    let room = tempfile::tempdir().unwrap();
+    let tree = room.path();
+    std::fs::create_dir(tree.join("scripts")).unwrap();
+    std::fs::copy(root().join("scripts/package-files"), tree.join("scripts/package-files")).unwrap();
+    let made =
+        Command::new(tree.join("scripts/package-files")).arg(env!("CARGO_BIN_EXE_tenure")).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let files = tree.join("target/package-files");
+    for page in ["tenure.1", "tenure-tasks.1", "tenure-tasks-claim.1", "tenure-self-check.1"] {
+        assert!(std::fs::read_to_string(files.join("man").join(page)).unwrap().contains(".TH"), "{page}");
+    }
+    for hidden in ["tenure-start-attempt.1", "tenure-keep-lease.1"] {
+        assert!(!files.join("man").join(hidden).exists(), "{hidden}");
+    }
+    for script in ["tenure.bash", "_tenure", "tenure.fish", "_tenure.ps1"] {
+        assert!(std::fs::metadata(files.join("completions").join(script)).unwrap().len() > 0, "{script}");
+    }
+}
