@@ -49,6 +49,7 @@ fn every_file_that_names_the_repository_names_the_one_of_the_workspace() {
         let this = PathBuf::from("crates/tenure/tests/docs/packages.rs");
         assert_eq!(files.into_iter().filter(|file| *file != this).collect::<Vec<_>>(), Vec::<PathBuf>::new());
     }
+    assert_eq!(workspace("homepage"), workspace("repository"));
     assert!(read("dist-workspace.toml").contains(&format!("tap = \"{}/homebrew-tap\"", owner())));
 }
 
