@@ -31,6 +31,9 @@ CREATE TABLE tenure.projects (
     -- Set while the store does not serve: where the rows went, or from where they are being copied.
     standing    text COLLATE "C",
     next_task   bigint NOT NULL DEFAULT 1,
+    -- A reader wants to be notified of the next change; the change that does so clears it and sets the time.
+    followed    boolean NOT NULL DEFAULT false,
+    notified_at bigint NOT NULL DEFAULT 0,
     created_at  bigint NOT NULL
 ) WITH (fillfactor = 50);
 

@@ -1,4 +1,5 @@
-//! The last round trip of a transaction: the buffered writes, the note that the request was served, and the commit.
+//! The last round trip of a transaction: the buffered writes, the note that the request was served, the notification of
+//! followers, and the commit.
 
 use tenure_core::Timestamp;
 use tenure_core::store::Durability;
@@ -6,6 +7,7 @@ use tenure_core::store::Durability;
 use crate::connection::{Connection, Sql, Statement, Value};
 use crate::doorbell::{CHANNEL, LONGEST_CHANNEL};
 use crate::error::{Failure, Remedy};
+use crate::follow::{channel_of, notify_followers};
 use crate::transaction::{PendingEvent, Trace, Transaction, Writer};
 use crate::write_buffer::{Combined, Write};
 
@@ -90,7 +92,14 @@ impl Transaction<'_> {
         let values: Vec<Vec<&dyn Value>> = statements.iter().map(Combined::values).collect();
         let mut sent_statements: Vec<Statement<'_>> =
             texts.iter().zip(&values).map(|(sql, values)| Statement::Query(sql, values)).collect();
-        let last = self.commit_statements(writer, noted, !rings.is_empty());
+        let notifies = self.followed && !writer.silent && (count > 0 || self.wrote.get());
+        let (project, channel) = (self.project, channel_of(self.project));
+        let (notify, followed): (String, [&dyn Value; 2]) = (notify_followers(), [&project, &channel]);
+        if notifies {
+            sent_statements.push(Statement::Query(&notify, &followed));
+        }
+        let rings = notifies || !rings.is_empty();
+        let last = self.commit_statements(writer, noted, rings);
         sent_statements.push(Statement::Batch(&last));
         *sent = Some(trace);
         let connection = self.connection.into_inner();
@@ -102,7 +111,7 @@ impl Transaction<'_> {
         *sent = None;
         drop(connection.batch("ROLLBACK"));
         // A doorbell that cannot be rung must not fail a change: the server's queue of notifications may be full.
-        Err(if rings.is_empty() { failure } else { Failure::WithRings(Box::new(failure)) })
+        Err(if rings { Failure::WithRings(Box::new(failure)) } else { failure })
     }
 }
 

@@ -22,6 +22,7 @@ mod connection;
 mod copying;
 mod doorbell;
 mod error;
+mod follow;
 mod integrity;
 mod leases;
 mod migrate;

@@ -71,7 +71,7 @@ impl<'a> Transaction<'a> {
             Durability::Process => MayExist::unknown(),
         };
         let sql = format!(
-            "SELECT {NOW}, {columns}, next_task, {committed}, {SCHEMA}, standing, {WAITED}
+            "SELECT {NOW}, {columns}, next_task, {committed}, {SCHEMA}, standing, {WAITED}, followed
              FROM tenure.projects WHERE id = $1",
         );
         let mut statements = vec![Statement::Batch(&begin), Statement::Query(&sql, &values)];
@@ -98,6 +98,7 @@ impl<'a> Transaction<'a> {
         tx.stored_next_task = tx.next_task;
         tx.already_committed = already_committed;
         tx.waited = row.try_get(5 + MayExist::COLUMNS)?;
+        tx.followed = row.try_get(6 + MayExist::COLUMNS)?;
         let expected = writer.expected;
         tx.writer = Some(writer);
         if let (Some((holder, reference)), Some(rows), Some(tickets)) =
@@ -136,6 +137,7 @@ impl<'a> Transaction<'a> {
         let Some(row) = row else { return no_such_project(connection) };
         check_serving(connection, &row, NEXT_TASK_COLUMNS + 1 + MayExist::COLUMNS)?;
         let mut tx = Self::begun(connection, address, project, &row, NEXT_TASK_COLUMNS, clock)?;
+        tx.followed = row.try_get(NEXT_TASK_COLUMNS + 3 + MayExist::COLUMNS)?;
         let expected = writer.expected;
         tx.writer = Some(writer);
         let prefetched = tx.prefetched.get_mut();
@@ -164,11 +166,13 @@ impl<'a> Transaction<'a> {
             writer: None,
             state: TxState::new(now),
             waited: false,
+            followed: false,
             already_committed: false,
             next_task: 0,
             stored_next_task: 0,
             prefetched: RefCell::new(Prefetched::new(may_exist, processes)),
             writes: RefCell::default(),
+            wrote: Cell::new(false),
             changed: Cell::new(false),
             events: RefCell::default(),
             failure: RefCell::new(None),
@@ -206,7 +210,7 @@ fn no_such_project<T>(connection: &mut Connection) -> Sql<Option<T>> {
 
 /// The statements that begin a transaction and take its turn with the function `lock`. The statements after them see
 /// everything that was committed before the turn.
-fn begin_turn(connection: &Connection, lock: &str, project: Uuid) -> String {
+pub(crate) fn begin_turn(connection: &Connection, lock: &str, project: Uuid) -> String {
     format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED; {} SELECT {lock}({})",
         connection.settings(),

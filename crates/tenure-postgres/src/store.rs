@@ -155,7 +155,11 @@ impl PostgresStore {
     /// A doorbell that other processes can ring. `None` behind a pooler, which does not forward notifications; then a
     /// waiter polls.
     pub fn doorbell(&self) -> Option<Doorbell> {
-        let channel = format!("{CHANNEL}{}", Uuid::new_v4().simple());
+        self.listen(format!("{CHANNEL}{}", Uuid::new_v4().simple()))
+    }
+
+    /// Receives the notifications of a channel, instead of those that it received before. `None` behind a pooler.
+    pub(crate) fn listen(&self, channel: String) -> Option<Doorbell> {
         let (doorbell, bell) = Doorbell::new(channel.clone()).ok()?;
         *self.listening.borrow_mut() = Some((channel, bell));
         // The next connection subscribes to the channel.

@@ -161,7 +161,7 @@ pub(crate) fn next_task_query(in_section: bool, may_exist: MayExist) -> String {
     let columns =
         format!("{}, nextval('tenure.fences'), {}", ready_columns(may_exist.task_deps), has_ending());
     format!(
-        "SELECT found.*, {}, {NOW}, {}, {SCHEMA}, p.standing
+        "SELECT found.*, {}, {NOW}, {}, {SCHEMA}, p.standing, p.followed
          FROM tenure.projects p LEFT JOIN LATERAL ({}) AS found ON true WHERE p.id = $1",
         seen("$2"),
         MayExist::query(),

@@ -34,6 +34,8 @@ pub(crate) struct Transaction<'a> {
     pub(crate) state: TxState,
     /// The turn had to be waited for, so other transactions may be waiting now.
     pub(crate) waited: bool,
+    /// A reader wants to be notified of this change. See `follow.rs`.
+    pub(crate) followed: bool,
     /// An earlier try of the same request has been committed.
     pub(crate) already_committed: bool,
     pub(crate) next_task: i64,
@@ -41,6 +43,8 @@ pub(crate) struct Transaction<'a> {
     pub(crate) stored_next_task: i64,
     pub(crate) prefetched: RefCell<Prefetched>,
     pub(crate) writes: RefCell<Vec<Write>>,
+    /// Something was written.
+    pub(crate) wrote: Cell<bool>,
     /// Something was written that must not be written twice, so the request is recorded.
     pub(crate) changed: Cell<bool>,
     pub(crate) events: RefCell<Vec<PendingEvent>>,
@@ -116,6 +120,7 @@ impl Transaction<'_> {
     /// A write that may be repeated if the answer to the first one was lost.
     pub(crate) fn repeat(&self, sql: &str, values: &[&dyn Value]) -> Result<Vec<Row>> {
         self.require_exclusive_turn()?;
+        self.wrote.set(true);
         self.prefetched.borrow_mut().invalidate(table_of(sql));
         self.with_project(sql, values)
     }
@@ -140,6 +145,7 @@ impl Transaction<'_> {
 
     /// A buffered write that is allowed in a shared turn, because no other claim reads its rows.
     pub(crate) fn keep_shared(&self, table: &'static str, sql: &str, values: &[&dyn Value]) {
+        self.wrote.set(true);
         self.prefetched.borrow_mut().invalidate(table);
         self.writes.borrow_mut().push(Write::new(table, sql, values));
     }

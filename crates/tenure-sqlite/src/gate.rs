@@ -5,6 +5,7 @@
 //! releases the first, so that only one process at a time waits for the second. Both locks belong to open files and end
 //! with the process that holds them.
 
+use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,11 @@ pub(crate) struct Pass {
 impl Gate {
     pub(crate) fn beside(database: &Path) -> Self {
         Self { queue: database.with_extension("queue.lock"), gate: database.with_extension("gate.lock") }
+    }
+
+    /// The name of the file that a writer opens for its turn and closes after it.
+    pub(crate) fn name(&self) -> Option<&OsStr> {
+        self.gate.file_name()
     }
 
     /// A turn, if no process has one or waits for one.

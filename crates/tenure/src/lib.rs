@@ -27,6 +27,7 @@ mod commands;
 mod env;
 mod execution;
 mod fast_parser;
+mod follow;
 mod hooks;
 mod identity;
 mod interrupt;

@@ -19,6 +19,8 @@ pub(crate) struct Printer<'a> {
     color: bool,
     /// Sets `dryRun` in the envelope.
     dry_run: bool,
+    /// How many lines the next redraw replaces.
+    drawn: usize,
 }
 
 /// The command that an envelope belongs to.
@@ -44,6 +46,7 @@ impl<'a> Printer<'a> {
             verbose: global.verbose,
             color: color && !global.no_color,
             dry_run: global.dry_run,
+            drawn: 0,
         }
     }
 
@@ -118,6 +121,23 @@ impl<'a> Printer<'a> {
     pub(crate) fn stream(&mut self, object: &Value, text: &Text) {
         let line = if self.json { format!("{object}\n") } else { text.render(self.render_options()) };
         self.write(&line);
+    }
+
+    /// Prints the newest state of something that changes: a JSON object, or on a terminal text over the text before it.
+    pub(crate) fn redraw(&mut self, object: &Value, text: &Text) {
+        if self.json {
+            return self.write(&format!("{object}\n"));
+        }
+        let shown = text.render(self.render_options());
+        let height =
+            rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_row));
+        let rows = if height > 1 { height - 1 } else { usize::MAX };
+        let back = self.drawn.min(rows);
+        let lines: Vec<&str> = shown.lines().take(rows).collect();
+        self.drawn = lines.len();
+        let up = if back > 0 { format!("\x1b[{back}A") } else { String::new() };
+        // A line that is wider than the terminal is cut by it, so that a line of text is one of the screen.
+        self.write(&format!("\x1b[?7l{up}{}\x1b[K\n\x1b[J\x1b[?7h", lines.join("\x1b[K\n")));
     }
 
     /// Prints a line of a log as it was recorded.

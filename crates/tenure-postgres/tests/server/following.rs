@@ -1,13 +1,16 @@
 //! A follower of the feed asks for what comes after the last event that it saw, and must not miss one that commits late.
 
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use postgres::{Client, NoTls};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::store::{Durability, EventFilter, Store};
+use tenure_postgres::Doorbell;
 use tenure_testkit::postgres::Cluster;
+use tenure_testkit::proxy::Proxy;
 use uuid::Uuid;
 
 use crate::scene::{add_tasks, claim_next, create, finish, open};
@@ -102,4 +105,146 @@ fn a_follower_waits_for_an_event_with_a_lower_number_that_commits_later() {
     let store: &dyn Store = &store;
     store.write(Durability::Process, |tx| tx.append(NewEvent::new(EventKind::AgentJoined, "a"))).unwrap();
     assert_eq!(events_since(store, seen[1]).len(), 1);
+}
+
+fn append(store: &dyn Store) {
+    store.write(Durability::Process, |tx| tx.append(NewEvent::new(EventKind::AgentJoined, "a"))).unwrap();
+}
+
+fn is_woken(follower: &Doorbell) -> bool {
+    rustix::io::read(follower.as_fd(), &mut [0]).is_ok()
+}
+
+/// Waits until a follower is woken.
+fn woken(follower: &Doorbell) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(20) {
+        if is_woken(follower) {
+            return true;
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    false
+}
+
+/// A client of the server that hears the notifications of a project's followers.
+fn listening(cluster: &Cluster, project: &str) -> Client {
+    let mut client = Client::connect(&cluster.url(), NoTls).unwrap();
+    let channel = format!("tenure_follow_{}", project.replace('-', ""));
+    client.batch_execute(&format!("LISTEN \"{channel}\"")).unwrap();
+    client
+}
+
+fn notifications(client: &mut Client) -> usize {
+    use postgres::fallible_iterator::FallibleIterator;
+    // Everything that was notified before comes before the answer.
+    client.batch_execute("SELECT 1").unwrap();
+    client.notifications().iter().count().unwrap()
+}
+
+#[test]
+fn a_reader_that_was_woken_sees_the_change_and_none_is_lost_between_two_requests() {
+    const CLAIMANTS: usize = 3;
+    let cluster = Cluster::shared();
+    let (store, project) = create(&cluster.url());
+    add_tasks(&store, 90);
+    let (url, all) = (cluster.url(), std::sync::OnceLock::new());
+    let reader = open(&url, &project);
+    let follower = reader.follow().unwrap();
+    std::thread::scope(|scope| {
+        let mut seen: Vec<i64> = events_since(&reader, 0);
+        let workers: Vec<_> = (0..CLAIMANTS)
+            .map(|n| {
+                let (url, project) = (&url, &project);
+                scope.spawn(move || {
+                    let store = open(url, project);
+                    while let Some(grant) = claim_next(&store, &format!("a{n}")).unwrap() {
+                        finish(&store, &grant).unwrap();
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            for worker in workers {
+                worker.join().unwrap();
+            }
+            all.set(events_since(&open(&url, &project), 0)).unwrap();
+        });
+        // Reads only after it was woken.
+        while all.get() != Some(&seen) {
+            let begun = Instant::now();
+            while !is_woken(&follower) && all.get() != Some(&seen) {
+                assert!(begun.elapsed() < Duration::from_secs(20), "a change was not notified");
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            follower.silence();
+            while let Some(pause) = reader.ask_for_notification().unwrap() {
+                std::thread::sleep(pause);
+            }
+            seen.extend(events_since(&reader, seen.last().copied().unwrap_or(0)));
+        }
+    });
+}
+
+#[test]
+fn writers_notify_only_if_a_reader_has_asked_and_then_once() {
+    let cluster = Cluster::shared();
+    let (store, project) = create(&cluster.url());
+    let mut listener = listening(cluster, &project);
+    append(&store);
+    assert_eq!(notifications(&mut listener), 0, "without a reader");
+    let reader = open(&cluster.url(), &project);
+    let follower = reader.follow().unwrap();
+    (&store as &dyn Store).write(Durability::Power, |_| Ok(())).unwrap();
+    assert_eq!(notifications(&mut listener), 0, "nothing has changed");
+    append(&store);
+    assert!(woken(&follower));
+    append(&store);
+    append(&store);
+    assert_eq!(notifications(&mut listener), 1, "until it asks again");
+    // A reader that is killed after it has asked.
+    while let Some(pause) = reader.ask_for_notification().unwrap() {
+        std::thread::sleep(pause);
+    }
+    drop((reader, follower));
+    for _ in 0..3 {
+        append(&store);
+    }
+    assert_eq!(notifications(&mut listener), 1, "one more, and none after it");
+}
+
+#[test]
+fn there_are_at_most_ten_notifications_a_second_however_many_readers_ask() {
+    let cluster = Cluster::shared();
+    let (store, project) = create(&cluster.url());
+    let mut listener = listening(cluster, &project);
+    let readers: Vec<_> = (0..3).map(|_| open(&cluster.url(), &project)).collect();
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(2) {
+        for reader in &readers {
+            reader.ask_for_notification().unwrap();
+        }
+        append(&store);
+    }
+    let most = usize::try_from(begun.elapsed().as_millis() / 100).unwrap() + 1;
+    let found = notifications(&mut listener);
+    assert!((2..=most).contains(&found), "{found} notifications, and at most {most} are allowed");
+}
+
+#[test]
+fn a_reader_is_woken_when_its_connection_ends() {
+    let cluster = Cluster::shared();
+    let (store, project) = create(&cluster.url());
+    let proxy = Proxy::to(cluster.port());
+    let reader = open(&cluster.tcp_url("tenure", proxy.port()), &project);
+    let follower = reader.follow().unwrap();
+    proxy.close();
+    proxy.open();
+    assert!(woken(&follower));
+    while let Some(pause) = reader.ask_for_notification().unwrap() {
+        std::thread::sleep(pause);
+    }
+    follower.silence();
+    append(&store);
+    assert!(woken(&follower), "it listens again on the new connection");
 }

@@ -10,6 +10,16 @@ mod system;
 #[path = "other.rs"]
 mod system;
 
+#[cfg(target_os = "linux")]
+#[path = "inotify.rs"]
+mod watch;
+#[cfg(target_os = "macos")]
+#[path = "kqueue.rs"]
+mod watch;
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+#[path = "no_watch.rs"]
+mod watch;
+
 #[cfg(unix)]
 #[path = "unix.rs"]
 mod family;
@@ -19,3 +29,4 @@ mod family;
 
 pub(crate) use family::*;
 pub(crate) use system::*;
+pub(crate) use watch::*;

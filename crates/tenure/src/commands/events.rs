@@ -1,5 +1,6 @@
 //! `tenure events`: the event feed.
 
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use serde_json::json;
@@ -11,6 +12,7 @@ use tenure_core::wire;
 use super::event_view::{self, Names};
 use crate::answer::Answer;
 use crate::app::App;
+use crate::follow::Follower;
 use crate::interrupt::Interrupts;
 use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
@@ -34,8 +36,10 @@ pub(crate) struct Args {
     limit: u64,
 }
 
-/// How often the feed is polled. A poll without new events takes a few microseconds.
-const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// The shortest time between two reads of the feed.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The most events that are read at once.
+const BATCH: u64 = 1000;
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     let open = app.open()?;
@@ -51,8 +55,12 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
             Ok((events, lines))
         })
     };
+    let mut follower = args.follow.then(|| Follower::new(&open.store, PAUSE));
+    if let Some(follower) = &mut follower {
+        follower.begin_read()?;
+    }
     let (events, lines) = read(&filter)?;
-    if !args.follow {
+    let Some(mut follower) = follower else {
         let total = open.read(|view| view.count_events(&filter))?;
         let mut text = Text::new();
         if events.is_empty() {
@@ -63,23 +71,32 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
         }
         let rows: Vec<_> = events.iter().map(wire::event).collect();
         return Ok(Some(Answer::new(json!({"events": rows, "total": total}), text)));
-    }
+    };
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let begun = std::time::Instant::now();
     print(app, &events, &lines, &mut filter);
     filter.last = false;
-    filter.limit = 1000;
+    filter.limit = BATCH;
     loop {
         let left = app.global.timeout.map(|limit| limit.saturating_sub(begun.elapsed()));
         if left.is_some_and(|left| left.is_zero()) {
             return Ok(None);
         }
-        interrupts.wait(POLL_INTERVAL.min(left.unwrap_or(POLL_INTERVAL)));
+        let woken = follower.wait(&[interrupts.as_fd()], left);
         if let Some(code) = interrupts.caught() {
             return Err(Report::interrupted(code).silent());
         }
-        let (events, lines) = read(&filter)?;
-        print(app, &events, &lines, &mut filter);
+        if !woken.changed {
+            continue;
+        }
+        follower.begin_read()?;
+        loop {
+            let (events, lines) = read(&filter)?;
+            print(app, &events, &lines, &mut filter);
+            if u64::try_from(events.len()).unwrap_or(0) < BATCH {
+                break;
+            }
+        }
     }
 }
 

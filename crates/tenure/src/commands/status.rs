@@ -1,5 +1,8 @@
 //! `tenure status`: an overview of the project.
 
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 use tenure_core::ErrorCode;
 use tenure_core::lease::{LeaseState, ResourceKind};
@@ -10,22 +13,65 @@ use tenure_core::wire::{self, ProjectJson, StatusJson};
 use super::{exclusive, runner_view};
 use crate::answer::Answer;
 use crate::app::{App, Open};
+use crate::follow::Follower;
 use crate::identity::IdentityArgs;
-use crate::report::CommandResult;
+use crate::interrupt::Interrupts;
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 
 /// Show an overview of the project: tasks by status, agents, claims, waiters
 ///
-/// Example: tenure status
+/// Example: tenure status --watch
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// Keep showing it as it changes, until Ctrl+C; with --json one object per line
+    #[arg(short, long)]
+    watch: bool,
     #[command(flatten)]
     identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
+    if args.watch && !app.printer.json && !app.printer.out_is_terminal() {
+        return Err(Report::usage("--watch redraws the screen, and standard output is not a terminal")
+            .hint("print a line whenever it changes", "tenure status --watch --json"));
+    }
     let open = app.open()?;
-    show(app, &open, &args.identity)
+    if args.watch {
+        return watch(app, &open, &args.identity).map(|()| None);
+    }
+    show(app, &open, &args.identity).map(Some)
+}
+
+/// The shortest time between two redraws.
+const PAUSE: Duration = Duration::from_millis(250);
+
+fn watch(app: &mut App<'_>, open: &Open<'_>, identity: &IdentityArgs) -> CommandResult<()> {
+    let interrupts = Interrupts::listen().map_err(Report::from)?;
+    let begun = Instant::now();
+    let mut follower = Follower::new(&open.store, PAUSE);
+    let mut shown = None;
+    loop {
+        follower.begin_read()?;
+        let answer = show(app, open, identity)?;
+        if shown.as_ref() != Some(&answer.data) {
+            app.printer.redraw(&answer.data, &answer.text);
+            shown = Some(answer.data);
+        }
+        loop {
+            let left = app.global.timeout.map(|limit| limit.saturating_sub(begun.elapsed()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(());
+            }
+            let woken = follower.wait(&[interrupts.as_fd()], left);
+            if let Some(code) = interrupts.caught() {
+                return Err(Report::interrupted(code).silent());
+            }
+            if woken.changed {
+                break;
+            }
+        }
+    }
 }
 
 /// `tenure` without a command.

@@ -12,7 +12,7 @@ const CONTRACT: &[(&str, &[&str])] = &[
     ("init", &["--name"]),
     ("demo", &["--keep"]),
     ("self-check", &[]),
-    ("status", &[]),
+    ("status", &["--watch"]),
     ("whoami", &[]),
     ("why", &[]),
     (

@@ -14,6 +14,7 @@ pub(crate) const SUITE: Suite = Suite { binary: env!("CARGO_BIN_EXE_tenure"), st
 mod checker;
 mod copying;
 mod fenced;
+mod following;
 mod harness;
 mod history;
 mod hosts;
