@@ -123,6 +123,7 @@ pub const VERBS: &[(&str, Permission, Permission)] = &[
     ("tasks run", Refused, Refused),
     ("tasks skip", Refused, Refused),
     ("tasks retry", Refused, Refused),
+    ("tasks reopen", Refused, Refused),
     ("tasks delete", Refused, Refused),
     ("sections add", Refused, Refused),
     ("sections update", Refused, Refused),

@@ -3,7 +3,8 @@
 use tenure_core::Result;
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::store::{
-    Dialect, Reserved, SqlTx, TaskFilter, TaskQueries, Viewer, ViewerValues, work_tickets_query,
+    ComputedState, Dialect, Reserved, SqlTx, TaskFilter, TaskQueries, Viewer, ViewerValues,
+    work_tickets_query,
 };
 use tenure_core::task::Task;
 use tokio_postgres::Row;
@@ -101,10 +102,17 @@ impl TaskQueries for Transaction<'_> {
             filter.statuses.as_ref().map(|all| all.iter().map(|status| status.as_str()).collect());
         let section = filter.section.as_ref().map(SectionId::as_str);
         let held = filter.held_by.as_ref().map(|holder| (holder.kind.as_str(), holder.id.as_str()));
+        let may_exist = self.may_exist(viewer);
         let mut terms: Vec<String> = Vec::new();
         if let Some(statuses) = &statuses {
             values.push(statuses);
-            terms.push(format!(" AND t.status = ANY (${})", values.len() + 1));
+            let mut any = vec![format!("t.status = ANY (${})", values.len() + 1)];
+            any.extend(filter.states.iter().map(|state| match state {
+                ComputedState::Blocked => Dialect::Postgres.blocked(),
+                ComputedState::Ready => ready(may_exist),
+                ComputedState::Lapsed => Dialect::Postgres.lapsed(),
+            }));
+            terms.push(format!(" AND ({})", any.join(" OR ")));
         }
         if section.is_some() {
             values.push(&section);
@@ -134,7 +142,6 @@ impl TaskQueries for Transaction<'_> {
                 values.len() + 1
             ));
         }
-        let may_exist = self.may_exist(viewer);
         if filter.ready {
             terms.push(format!(" AND ({})", ready(may_exist)));
         }
@@ -147,7 +154,8 @@ impl TaskQueries for Transaction<'_> {
         let (limit, offset) = (limit_of(filter.limit), limit_of(filter.offset));
         values.extend([&limit as &dyn Value, &offset]);
         let rest = format!(
-            "{terms} ORDER BY s.priority, s.position, s.id, t.priority, t.position, t.id LIMIT ${} OFFSET ${}",
+            "{terms} ORDER BY {} LIMIT ${} OFFSET ${}",
+            filter.order.sql(),
             values.len(),
             values.len() + 1
         );

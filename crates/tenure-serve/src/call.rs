@@ -72,7 +72,7 @@ pub struct GetStatus {}
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListTasks {
-    /// Only these statuses: pending, in_progress, review, completed, failed, skipped, active (in_progress and review), all.
+    /// Only these statuses: pending, in_progress, review, completed, failed, skipped, active (in_progress and review), all; or blocked, ready, lapsed.
     /// Default: everything but completed.
     #[serde(default)]
     pub status: Vec<String>,

@@ -7,7 +7,8 @@ use tenure_core::Result;
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::store::columns::{leases, tasks};
 use tenure_core::store::{
-    Dialect, FINISHED, OpenLease, Reserved, Row, TASK_WIDTH, TaskFilter, TaskQueries, Viewer, read_task,
+    ComputedState, Dialect, FINISHED, OpenLease, Reserved, Row, TASK_WIDTH, TaskFilter, TaskQueries, Viewer,
+    read_task,
 };
 use tenure_core::task::{SectionRef, Task};
 
@@ -140,7 +141,13 @@ impl TaskQueries for Transaction<'_> {
         let mut values = self.bind(viewer)?;
         if let Some(statuses) = &filter.statuses {
             let list = statuses.iter().map(|s| format!("'{s}'")).collect::<Vec<_>>().join(", ");
-            terms.push(format!("t.status IN ({list})"));
+            let mut any = vec![format!("t.status IN ({list})")];
+            any.extend(filter.states.iter().map(|state| match state {
+                ComputedState::Blocked => Dialect::Sqlite.blocked(),
+                ComputedState::Ready => ready(),
+                ComputedState::Lapsed => Dialect::Sqlite.lapsed(),
+            }));
+            terms.push(format!("({})", any.join(" OR ")));
         }
         if let Some(section) = &filter.section {
             terms.push("s.id = :section".to_owned());
@@ -174,19 +181,17 @@ impl TaskQueries for Transaction<'_> {
             if terms.is_empty() { String::new() } else { format!("WHERE {}", terms.join(" AND ")) };
         let listing = task_query(
             &ready_in_open_section(),
-            &format!(
-                "{condition} ORDER BY s.priority, s.position, s.id, t.priority, t.position, t.id
-                 LIMIT :limit OFFSET :offset"
-            ),
+            &format!("{condition} ORDER BY {} LIMIT :limit OFFSET :offset", filter.order.sql()),
         );
+        let judges_readiness = filter.ready || filter.states.contains(&ComputedState::Ready);
         let counting = format!(
             "SELECT count(*) FROM tasks t {} {} {condition}",
-            if filter.section.is_some() || filter.ready {
+            if filter.section.is_some() || judges_readiness {
                 "JOIN sections s ON s.id = t.section_id"
             } else {
                 ""
             },
-            if filter.ready { OPEN_LEASE } else { "" },
+            if judges_readiness { OPEN_LEASE } else { "" },
         );
 
         values.push((":limit", Box::new(i64::try_from(filter.limit).unwrap_or(i64::MAX))));

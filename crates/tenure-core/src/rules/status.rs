@@ -1,4 +1,4 @@
-//! Status changes without a lease: approve, reject, skip, retry, and `update --status`.
+//! Status changes without a lease: approve, reject, skip, retry, reopen, and `update --status`.
 //!
 //! While a task is held for review, only its holder can approve or reject it, which then counts as its finish.
 
@@ -18,6 +18,8 @@ pub enum Change {
     Reject,
     Skip,
     Retry,
+    /// Also for completed tasks.
+    Reopen,
     /// `update --status`, to anything but `in_progress`: that is a claim.
     To(TaskStatus),
 }
@@ -74,7 +76,7 @@ pub fn change_status(
     let kernel::Overridden { evicted, charged } =
         kernel::override_status(tx, ctx, caller, &task.id, to, message, force)?;
     // An agent that retries its own task does not get its attempts back.
-    if change == Change::Retry && !charged {
+    if matches!(change, Change::Retry | Change::Reopen) && !charged {
         edit.attempts = Some(0);
         edit.rejections = Some(0);
     }
@@ -120,6 +122,7 @@ fn target(change: Change, from: TaskStatus) -> Option<TaskStatus> {
         Change::Approve | Change::Reject => matches!(from, Review | Completed),
         Change::Skip => open || from == Skipped,
         Change::Retry => matches!(from, Failed | Skipped),
+        Change::Reopen => from.is_finished() || from == Failed,
         Change::To(to) if to == from => true,
         Change::To(InProgress) => false,
         Change::To(Pending | Completed) => true,
@@ -127,7 +130,7 @@ fn target(change: Change, from: TaskStatus) -> Option<TaskStatus> {
     };
     let to = match change {
         Change::Approve => Completed,
-        Change::Reject | Change::Retry => Pending,
+        Change::Reject | Change::Retry | Change::Reopen => Pending,
         Change::Skip => Skipped,
         Change::To(to) => to,
     };
@@ -140,6 +143,7 @@ fn verb(change: Change) -> &'static str {
         Change::Reject => "rejected",
         Change::Skip => "skipped",
         Change::Retry => "retried",
+        Change::Reopen => "reopened",
         Change::To(TaskStatus::Pending) => "set to pending",
         Change::To(TaskStatus::InProgress) => "set to in_progress",
         Change::To(TaskStatus::Review) => "set to review",
@@ -153,6 +157,7 @@ fn hint(change: Change, task: &Task) -> String {
     let key = &task.key;
     match (change, task.status) {
         (Change::To(_), TaskStatus::Skipped) => format!("tenure tasks retry {key}"),
+        (Change::Retry | Change::Skip, TaskStatus::Completed) => format!("tenure tasks reopen {key}"),
         _ => format!("tenure tasks show {key}"),
     }
 }

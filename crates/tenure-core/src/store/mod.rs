@@ -30,6 +30,7 @@ mod runners;
 mod sections;
 mod sessions;
 mod sql;
+mod task_filter;
 mod tasks;
 
 pub use columns::{Cell, CellKind, Column, Table};
@@ -51,9 +52,10 @@ pub use sql::{
     Counting, Dialect, FINISHED, Known, SqlTx, Statement, StoredCount, TaskQueries, TxState, UNFINISHED,
     grant_statements, stored_counts, work_tickets_query,
 };
+pub use task_filter::{ComputedState, SortBy, TaskFilter, TaskOrder};
 pub use tasks::{
-    NewTask, ReadTasks, Reserved, TASK_WIDTH, TaskEdit, TaskFilter, TaskLookup, WriteTasks, name_columns,
-    read_name, read_task, section_column,
+    NewTask, ReadTasks, Reserved, TASK_WIDTH, TaskEdit, TaskLookup, WriteTasks, name_columns, read_name,
+    read_task, section_column,
 };
 
 /// What a commit must survive.

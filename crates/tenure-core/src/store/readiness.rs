@@ -147,19 +147,40 @@ impl Dialect {
         )
     }
 
+    /// The unfinished sections that the section with this id depends on, as rows.
+    fn unfinished_before(self, section: &str) -> String {
+        let before = match self {
+            Self::Sqlite => "section_deps d JOIN sections u ON u.id = d.depends_on WHERE ",
+            Self::Postgres => {
+                "tenure.section_deps d JOIN tenure.sections u ON u.project = $1 AND u.id = d.depends_on
+                 WHERE d.project = $1 AND "
+            }
+        };
+        format!("{before}d.section_id = {section} AND {}", self.has_work())
+    }
+
+    /// Task `t` is [`ComputedState::Blocked`](super::ComputedState::Blocked).
+    pub fn blocked(self) -> String {
+        let by_section = self.some(&self.unfinished_before("t.section_id"));
+        format!("t.status = 'pending' AND (t.open_deps > 0 OR {by_section})")
+    }
+
+    /// Task `t` is [`ComputedState::Lapsed`](super::ComputedState::Lapsed).
+    pub fn lapsed(self) -> String {
+        let lapsed = self.some(&format!(
+            "{}l.resource_kind = 'task' AND l.resource_id = t.id AND l.ended_at IS NULL AND NOT ({})",
+            self.rows("leases", "l"),
+            self.live_lease("l")
+        ));
+        format!("t.status = 'in_progress' AND {lapsed}")
+    }
+
     /// The viewer may work in section `s`: all sections that it depends on are finished, and if it is serial, no other
     /// holder has it. All of the conditions must hold.
     pub fn section_open(self, contents: Contents) -> Vec<String> {
         let mut all = Vec::new();
         if contents.ordered_sections {
-            let before = match self {
-                Self::Sqlite => "section_deps d JOIN sections u ON u.id = d.depends_on WHERE ",
-                Self::Postgres => {
-                    "tenure.section_deps d JOIN tenure.sections u ON u.project = $1 AND u.id = d.depends_on
-                     WHERE d.project = $1 AND "
-                }
-            };
-            all.push(self.none(&format!("{before}d.section_id = s.id AND {}", self.has_work())));
+            all.push(self.none(&self.unfinished_before("s.id")));
         }
         if contents.held_sections {
             let held = format!(

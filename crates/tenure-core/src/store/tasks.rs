@@ -2,10 +2,10 @@
 
 use super::columns::{Column, tasks};
 use super::rows::{Reader, Row, Values, json};
+use super::task_filter::TaskFilter;
 use crate::clock::Timestamp;
 use crate::error::{Result, TaskName};
 use crate::event::NewEvent;
-use crate::holder::Holder;
 use crate::id::{SectionId, TaskId};
 use crate::lease::Lease;
 use crate::store::Viewer;
@@ -23,21 +23,6 @@ pub enum TaskLookup<'a> {
     Title(&'a str),
     /// Any part of the title, ignoring case.
     TitlePart(&'a str),
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct TaskFilter {
-    /// None: all statuses.
-    pub statuses: Option<Vec<TaskStatus>>,
-    pub section: Option<SectionId>,
-    /// Part of the title, the description or the key, ignoring case.
-    pub search: Option<String>,
-    pub label: Option<String>,
-    pub ready: bool,
-    /// Only tasks with an open lease of this holder.
-    pub held_by: Option<Holder>,
-    pub limit: u64,
-    pub offset: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

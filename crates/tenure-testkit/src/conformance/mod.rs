@@ -15,6 +15,7 @@ mod invariants;
 mod jobs;
 mod keeping;
 mod kept;
+mod listing;
 mod parking;
 mod pruning;
 mod readiness;
@@ -54,6 +55,10 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             a_return_from_within_an_attempt_is_charged_once_whatever_the_verb,
             a_person_and_the_supervisor_return_a_task_without_a_charge,
             three_quick_returns_in_a_row_are_charged,
+        }
+        listing {
+            listings_are_sorted,
+            computed_states_are_listed_beside_statuses,
         }
         kept {
             a_kept_outcome_is_applied_by_whatever_closes_the_lease,

@@ -191,7 +191,7 @@ impl State {
     }
 }
 
-fn blocks(lease: &Lease, now: Timestamp, viewer: &Viewer) -> bool {
+pub(super) fn blocks(lease: &Lease, now: Timestamp, viewer: &Viewer) -> bool {
     lease.expires_at > now && lease.process.as_ref().is_none_or(|process| !viewer.is_dead(process))
 }
 

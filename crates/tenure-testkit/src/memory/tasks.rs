@@ -6,13 +6,14 @@ use tenure_core::id::{SectionId, TaskId};
 use tenure_core::lease::Resource;
 use tenure_core::section::SectionMode;
 use tenure_core::store::{
-    NewTask, ReadTasks, Reserved, TaskEdit, TaskFilter, TaskLookup, Viewer, WriteFeed, WriteTasks,
+    ComputedState, NewTask, ReadTasks, Reserved, SortBy, TaskEdit, TaskFilter, TaskLookup, TaskOrder, Viewer,
+    WriteFeed, WriteTasks,
 };
 use tenure_core::task::{SectionRef, Task, TaskStatus};
 use tenure_core::{Error, Result};
 
 use super::MemoryTx;
-use super::state::{State, TaskRow};
+use super::state::{State, TaskRow, blocks};
 
 impl MemoryTx {
     fn whole_task(&self, id: &TaskId, row: &TaskRow, viewer: &Viewer) -> Task {
@@ -51,6 +52,18 @@ impl MemoryTx {
         }
     }
 
+    fn is_in_state(&self, state: ComputedState, id: &TaskId, row: &TaskRow, viewer: &Viewer) -> bool {
+        let task = self.whole_task(id, row, viewer);
+        match state {
+            ComputedState::Blocked => task.status == TaskStatus::Pending && !task.blocked_by.is_empty(),
+            ComputedState::Ready => task.ready,
+            ComputedState::Lapsed => {
+                let lapsed = task.lease.as_ref().is_some_and(|lease| !blocks(lease, self.now, viewer));
+                task.status == TaskStatus::InProgress && lapsed
+            }
+        }
+    }
+
     fn row(&mut self, id: &TaskId) -> Result<&mut TaskRow> {
         self.state.tasks.get_mut(id).ok_or_else(|| Error::store(format!("task {id} is gone")))
     }
@@ -64,10 +77,28 @@ fn contains(text: &str, part: &str) -> bool {
     text.to_ascii_lowercase().contains(&part.to_ascii_lowercase())
 }
 
+/// Sorts tasks that are in working order.
+fn sort(tasks: &mut [(&TaskId, &TaskRow)], order: TaskOrder) {
+    let prefix = |task: &TaskRow| task.key.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+    tasks.sort_by(|(_, a), (_, b)| match order.by {
+        SortBy::Working => std::cmp::Ordering::Equal,
+        SortBy::Key => (prefix(a), a.key.len(), &a.key).cmp(&(prefix(b), b.key.len(), &b.key)),
+        SortBy::Title => {
+            (a.title.to_ascii_lowercase(), &a.title).cmp(&(b.title.to_ascii_lowercase(), &b.title))
+        }
+        SortBy::Status => a.status.cmp(&b.status),
+        SortBy::Priority => a.priority.cmp(&b.priority),
+        SortBy::Created => a.created_at.cmp(&b.created_at),
+        SortBy::Updated => a.updated_at.cmp(&b.updated_at),
+    });
+    if order.descending {
+        tasks.reverse();
+    }
+}
+
 fn matches(state: &State, id: &TaskId, task: &TaskRow, filter: &TaskFilter) -> bool {
     let held = |holder| state.open_lease(&Resource::task(id)).is_some_and(|lease| lease.held_by(holder));
-    filter.statuses.as_ref().is_none_or(|wanted| wanted.contains(&task.status))
-        && filter.section.as_ref().is_none_or(|wanted| task.section.as_ref() == Some(wanted))
+    filter.section.as_ref().is_none_or(|wanted| task.section.as_ref() == Some(wanted))
         && filter.search.as_ref().is_none_or(|text| {
             contains(&task.title, text) || contains(&task.description, text) || contains(&task.key, text)
         })
@@ -99,10 +130,16 @@ impl ReadTasks for MemoryTx {
 
     fn list_tasks(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(Vec<Task>, u64)> {
         let fits = |(id, row): &(&TaskId, &TaskRow)| {
-            matches(&self.state, id, row, filter)
+            let in_state = |state: &ComputedState| self.is_in_state(*state, id, row, viewer);
+            let wanted = |statuses: &Vec<TaskStatus>| {
+                statuses.contains(&row.status) || filter.states.iter().any(in_state)
+            };
+            filter.statuses.as_ref().is_none_or(wanted)
+                && matches(&self.state, id, row, filter)
                 && (!filter.ready || self.state.is_ready(id, row, self.now, viewer))
         };
-        let found: Vec<_> = self.state.in_order().into_iter().filter(fits).collect();
+        let mut found: Vec<_> = self.state.in_order().into_iter().filter(fits).collect();
+        sort(&mut found, filter.order);
         let total = found.len() as u64;
         let skip = usize::try_from(filter.offset).unwrap_or(usize::MAX);
         let take = usize::try_from(filter.limit).unwrap_or(usize::MAX);

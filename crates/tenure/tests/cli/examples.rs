@@ -57,6 +57,7 @@ pub(crate) const EXAMPLES: &[Example] = examples! {
         ["tasks", "reject", "HELD", "-m", "No"] => 6 "TASK_LOCKED";
     "tasks skip": ["tasks", "skip", "OPEN"] or ["tasks", "skip", "HELD"] => 6 "TASK_LOCKED";
     "tasks retry": ["tasks", "retry", "FAILED"] or ["tasks", "retry", "OPEN"] => 2 "INVALID_TRANSITION";
+    "tasks reopen": ["tasks", "reopen", "FAILED"] or ["tasks", "reopen", "OPEN"] => 2 "INVALID_TRANSITION";
     "tasks delete": ["tasks", "delete", "FAILED"] or ["tasks", "delete", "OPEN"] => 2 "INVALID_ARGUMENTS";
     "tasks depend": ["tasks", "depend", "FAILED", "--on", "OPEN"] or
         ["tasks", "depend", "OPEN", "--on", "WAITS"] => 2 "DEPENDENCY_CYCLE";

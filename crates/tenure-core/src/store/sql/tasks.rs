@@ -6,9 +6,8 @@ use crate::id::{SectionId, TaskId};
 use crate::store::Viewer;
 use crate::store::columns::{Cell, names_of};
 use crate::store::rows::{Reader, Row, unexpected};
-use crate::store::tasks::{
-    ReadTasks, Reserved, TaskFilter, TaskLookup, name_columns, read_name, section_column,
-};
+use crate::store::task_filter::TaskFilter;
+use crate::store::tasks::{ReadTasks, Reserved, TaskLookup, name_columns, read_name, section_column};
 use crate::task::{Task, TaskStatus};
 
 /// The queries for whole tasks and for the first ready one. Each store has its own, because they decide how fast a claim

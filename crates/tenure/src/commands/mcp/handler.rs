@@ -10,7 +10,7 @@ use tenure_core::id::TaskId;
 use tenure_core::kernel::Finish;
 use tenure_core::lease::Lease;
 use tenure_core::rules::{join_client, leave_agent};
-use tenure_core::store::{Message, MessageFilter, TaskFilter};
+use tenure_core::store::{Message, MessageFilter, TaskFilter, TaskOrder};
 use tenure_core::task::Task;
 use tenure_core::{Error, kernel, reference, wire};
 use tenure_serve::{
@@ -70,17 +70,19 @@ impl<'a, 'o> McpHandler<'a, 'o> {
 
     fn list(&self, session: &Session, args: &ListTasks) -> CommandResult<Answer> {
         let identity = self.app.identity(&Self::who(session, None, None))?;
-        let statuses = list::statuses(&args.status)?;
+        let wanted = list::wanted(&args.status)?;
         let (tasks, total) = self.open.read(|view| {
             let viewer = self.open.viewer(view, &identity)?;
             let section = args.section.as_deref().map(|name| reference::section(view, name)).transpose()?;
             let filter = TaskFilter {
-                statuses: statuses.clone(),
+                statuses: wanted.statuses.clone(),
+                states: wanted.states.clone(),
                 section: section.map(|section| section.id),
                 search: args.search.clone(),
                 label: args.label.clone(),
                 ready: args.ready,
                 held_by: args.mine.then(|| identity.holder.clone()),
+                order: TaskOrder::default(),
                 limit: args.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MOST_TASKS),
                 offset: args.offset,
             };

@@ -2,9 +2,10 @@
 
 use tenure_core::rules::delete_task;
 
+use super::several::TasksArg;
 use super::view;
 use crate::answer::Answer;
-use crate::app::App;
+use crate::app::{App, Open};
 use crate::hooks;
 use crate::identity::IdentityArgs;
 use crate::report::CommandResult;
@@ -15,8 +16,8 @@ use crate::text::{Style, Text};
 /// Example: tenure tasks delete F001
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The task
-    task: String,
+    #[command(flatten)]
+    tasks: TasksArg,
     /// Also if another holder has it; ends that lease
     #[arg(long)]
     force: bool,
@@ -25,18 +26,21 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
-    let open = app.open()?;
+    args.tasks.each(app, ("task", "tasks"), |app, open, task| delete(app, open, task, &args))
+}
+
+fn delete(app: &mut App<'_>, open: &Open<'_>, task: &str, args: &Args) -> CommandResult<Answer> {
     let identity = app.identity(&args.identity)?;
-    let name = open.resolve(&args.task)?;
+    let name = open.resolve(task)?;
     let caller = identity.actor(Some(&name.id));
     let ctx = open.context();
-    let hook_filter = hooks::filter(app, &open);
+    let hook_filter = hooks::filter(app, open);
     let (task, hook_contexts) = open.write(|tx| {
         let task = delete_task(tx, &ctx, &caller, &name.id, args.force)?;
         let hook_contexts = hook_filter.deleted(tx, &task)?;
         Ok((task, hook_contexts))
     })?;
-    hooks::deliver(app, &open, &hook_contexts);
+    hooks::deliver(app, open, &hook_contexts);
     let mut text = Text::new();
     text.line(format!("{} {}  {}", app.past("Deleted", "Would delete"), task.key, task.title));
     let mut data = view::data(app, &task);

@@ -4,6 +4,7 @@ use tenure_core::kernel::Finish;
 
 use super::finish;
 use super::remark::OptionalRemark;
+use super::several::TasksArg;
 use crate::answer::Answer;
 use crate::app::{App, read_text};
 use crate::identity::IdentityArgs;
@@ -14,8 +15,8 @@ use crate::report::CommandResult;
 /// Example: tenure tasks done F001 --agent A1234ABCD
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The task
-    task: String,
+    #[command(flatten)]
+    tasks: TasksArg,
     #[command(flatten)]
     remark: OptionalRemark,
     #[command(flatten)]
@@ -31,5 +32,5 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         tenure_core::text::check_message(message).map_err(tenure_core::Error::from)?;
     }
     let outcome = message.as_deref().map_or(Finish::Done, Finish::DoneWith);
-    finish::resolve_and_finish(app, &args.task, &args.identity, outcome, "done", "done")
+    finish::finish_each(app, &args.tasks, &args.identity, outcome, "done", "done")
 }

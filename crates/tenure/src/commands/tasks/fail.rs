@@ -4,6 +4,7 @@ use tenure_core::kernel::Finish;
 
 use super::finish;
 use super::remark::Remark;
+use super::several::TasksArg;
 use crate::answer::Answer;
 use crate::app::{App, read_text};
 use crate::identity::IdentityArgs;
@@ -14,8 +15,8 @@ use crate::report::CommandResult;
 /// Example: tenure tasks fail F001 --agent A1234ABCD -m 'The API does not exist'
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The task
-    task: String,
+    #[command(flatten)]
+    tasks: TasksArg,
     #[command(flatten)]
     remark: Remark,
     #[command(flatten)]
@@ -25,5 +26,5 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let message = read_text(&args.remark.message)?;
     tenure_core::text::check_message(&message).map_err(tenure_core::Error::from)?;
-    finish::resolve_and_finish(app, &args.task, &args.identity, Finish::Fail(&message), "fail", "failed")
+    finish::finish_each(app, &args.tasks, &args.identity, Finish::Fail(&message), "fail", "failed")
 }

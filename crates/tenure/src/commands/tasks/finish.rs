@@ -6,6 +6,7 @@ use tenure_core::kernel::{self, Finish, Finished};
 use tenure_core::task::TaskStatus;
 use tenure_core::wire::FinishAnswer;
 
+use super::several::TasksArg;
 use super::view;
 use crate::answer::Answer;
 use crate::app::{App, Open};
@@ -14,20 +15,20 @@ use crate::identity::IdentityArgs;
 use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
-/// Finishes the task that `task` refers to. `verb` is the command's name, for errors; `done` describes the task
-/// afterwards.
-pub(super) fn resolve_and_finish(
+/// Finishes the tasks. `verb` is the command's name, for errors; `done` describes a task afterwards.
+pub(super) fn finish_each(
     app: &mut App<'_>,
-    task: &str,
+    tasks: &TasksArg,
     identity_args: &IdentityArgs,
     outcome: Finish<'_>,
     verb: &str,
     done: &str,
 ) -> CommandResult<Answer> {
-    let open = app.open()?;
-    let name = open.resolve(task)?;
-    let finished = finish(app, &open, &name, identity_args, outcome, verb)?;
-    Ok(answer(app, &finished, outcome, done))
+    tasks.each(app, ("task", "tasks"), |app, open, task| {
+        let name = open.resolve(task)?;
+        let finished = finish(app, open, &name, identity_args, outcome, verb)?;
+        Ok(answer(app, &finished, outcome, done))
+    })
 }
 
 /// Finishes the task and delivers the hooks.

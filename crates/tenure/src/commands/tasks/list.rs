@@ -1,7 +1,7 @@
 //! `tenure tasks list`.
 
 use serde_json::{Value, json};
-use tenure_core::store::TaskFilter;
+use tenure_core::store::{ComputedState, SortBy, TaskFilter, TaskOrder};
 use tenure_core::task::TaskStatus;
 use tenure_core::{reference, wire};
 use tenure_sqlite::Directory;
@@ -20,7 +20,7 @@ use crate::text::{Style, Text};
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 #[group(skip)]
 pub(crate) struct Args {
-    /// pending, in_progress, review, completed, failed, skipped; active (in_progress and review); or all
+    /// pending, in_progress, review, completed, failed, skipped; blocked, ready, lapsed; active (in_progress and review); all
     #[arg(short, long, value_name = "STATUS")]
     status: Vec<String>,
     /// Only tasks of this section
@@ -41,6 +41,12 @@ pub(crate) struct Args {
     /// List the tasks of every registered project
     #[arg(long)]
     global: bool,
+    /// Sort by key, title, status, priority, created, updated, or order (the working order); -key and so on for descending
+    #[arg(long, value_name = "FIELD", value_parser = parse_sort, allow_hyphen_values = true)]
+    sort: Option<Sort>,
+    /// Reverse the order
+    #[arg(long)]
+    reverse: bool,
     /// Maximum number of tasks
     #[arg(long, value_name = "N", default_value_t)]
     limit: PageSize,
@@ -50,6 +56,26 @@ pub(crate) struct Args {
     /// Act as this agent (or set TENURE_AGENT)
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
+}
+
+/// The value of `--sort`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Sort(TaskOrder);
+
+fn parse_sort(text: &str) -> Result<Sort, String> {
+    let name = text.strip_prefix('-').unwrap_or(text);
+    let by = SortBy::ALL.into_iter().find(|by| by.as_str() == name).ok_or_else(|| {
+        let names = SortBy::ALL.map(SortBy::as_str).join(", ");
+        format!("the fields are {names}; a minus before one reverses the order")
+    })?;
+    Ok(Sort(TaskOrder { by, descending: name.len() < text.len() }))
+}
+
+impl Args {
+    fn order(&self) -> TaskOrder {
+        let order = self.sort.map(|Sort(order)| order).unwrap_or_default();
+        TaskOrder { descending: order.descending != self.reverse, ..order }
+    }
 }
 
 /// The size of a page; 100 by default.
@@ -77,17 +103,17 @@ impl std::str::FromStr for PageSize {
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
-    let statuses = statuses(&args.status)?;
+    let wanted = wanted(&args.status)?;
     let identity = app.identity(&IdentityArgs::agent(args.agent.as_deref()))?;
     if args.mine && !identity.is_named() {
         return Err(Report::usage("--mine needs your identity: give --agent ID, or set TENURE_AGENT")
             .hint("register an agent", "tenure agents join"));
     }
     if args.global {
-        return global(app, &args, &identity, statuses);
+        return global(app, &args, &identity, &wanted);
     }
     let open = app.open()?;
-    let (tasks, total) = page(&open, &args, &identity, statuses)?;
+    let (tasks, total) = page(&open, &args, &identity, &wanted)?;
     // Only one of JSON and text is shown, so the other is not built.
     if app.printer.json {
         let tasks = tasks.iter().map(|task| view::object(app, task)).collect();
@@ -114,7 +140,7 @@ fn page(
     open: &Open<'_>,
     args: &Args,
     identity: &Identity,
-    statuses: Option<Vec<TaskStatus>>,
+    wanted: &Wanted,
 ) -> tenure_core::Result<(Vec<tenure_core::task::Task>, u64)> {
     open.read(|view| {
         let viewer = open.viewer(view, identity)?;
@@ -123,12 +149,14 @@ fn page(
             None => None,
         };
         let filter = TaskFilter {
-            statuses: statuses.clone(),
+            statuses: wanted.statuses.clone(),
+            states: wanted.states.clone(),
             section,
             search: args.search.clone(),
             label: args.label.clone(),
             ready: args.ready,
             held_by: args.mine.then(|| identity.holder.clone()),
+            order: args.order(),
             limit: args.limit.0,
             offset: args.offset,
         };
@@ -137,12 +165,7 @@ fn page(
 }
 
 /// A project that cannot be read is reported and skipped.
-fn global(
-    app: &mut App<'_>,
-    args: &Args,
-    identity: &Identity,
-    statuses: Option<Vec<TaskStatus>>,
-) -> CommandResult<Answer> {
+fn global(app: &mut App<'_>, args: &Args, identity: &Identity, wanted: &Wanted) -> CommandResult<Answer> {
     let home = app.home()?;
     let projects = match Directory::open_existing(&home, app.env.clock.clone())? {
         Some(directory) => directory.projects()?,
@@ -159,7 +182,7 @@ fn global(
             app.printer.warn(&format!("{path} no longer exists; unregister it with `{remove}`"));
             continue;
         };
-        let found = app.open_at(located).and_then(|open| Ok(page(&open, args, identity, statuses.clone())?));
+        let found = app.open_at(located).and_then(|open| Ok(page(&open, args, identity, wanted)?));
         let (tasks, count) = match found {
             Ok(found) => found,
             Err(report) => {
@@ -190,25 +213,42 @@ fn global(
     Ok(Answer::new(json!({"tasks": rows, "total": total}), text))
 }
 
-pub(crate) fn statuses(words: &[String]) -> CommandResult<Option<Vec<TaskStatus>>> {
+/// The statuses and computed states that `--status` names.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    /// None: all tasks.
+    pub(crate) statuses: Option<Vec<TaskStatus>>,
+    pub(crate) states: Vec<ComputedState>,
+}
+
+impl Wanted {
+    pub(crate) const ALL: Self = Self { statuses: None, states: Vec::new() };
+}
+
+/// Without words: everything but completed tasks.
+pub(crate) fn wanted(words: &[String]) -> CommandResult<Wanted> {
     if words.is_empty() {
-        return Ok(Some(TaskStatus::ALL.into_iter().filter(|s| *s != TaskStatus::Completed).collect()));
+        let open = TaskStatus::ALL.into_iter().filter(|s| *s != TaskStatus::Completed).collect();
+        return Ok(Wanted { statuses: Some(open), states: Vec::new() });
     }
-    let mut chosen = Vec::new();
+    let (mut statuses, mut states) = (Vec::new(), Vec::new());
     for word in words.iter().flat_map(|w| w.split(',')) {
         match word.trim() {
-            "all" => return Ok(None),
-            "active" => chosen.extend([TaskStatus::InProgress, TaskStatus::Review]),
+            "all" => return Ok(Wanted::ALL),
+            "active" => statuses.extend([TaskStatus::InProgress, TaskStatus::Review]),
+            "blocked" => states.push(ComputedState::Blocked),
+            "ready" => states.push(ComputedState::Ready),
+            "lapsed" => states.push(ComputedState::Lapsed),
             other => match TaskStatus::parse(other) {
-                Some(status) => chosen.push(status),
+                Some(status) => statuses.push(status),
                 None => {
                     return Err(Report::usage(format!(
                         "there is no status {other:?}; the statuses are pending, in_progress, review, completed, failed, \
-                         skipped, active and all"
+                         skipped, blocked, ready, lapsed, active and all"
                     )));
                 }
             },
         }
     }
-    Ok(Some(chosen))
+    Ok(Wanted { statuses: Some(statuses), states })
 }

@@ -29,8 +29,10 @@ mod reject;
 mod release;
 mod remark;
 pub(crate) mod renew;
+mod reopen;
 mod retry;
 mod run;
+mod several;
 pub(crate) mod show;
 mod skip;
 mod status_change;
@@ -72,6 +74,7 @@ verbs! {
     "reject" => Reject(reject),
     "skip" => Skip(skip),
     "retry" => Retry(retry),
+    "reopen" => Reopen(reopen),
     "delete" => Delete(delete),
     "depend" => Depend(depend),
 }

@@ -4,6 +4,7 @@ use tenure_core::kernel::Finish;
 
 use super::finish;
 use super::remark::OptionalRemark;
+use super::several::TasksArg;
 use crate::answer::Answer;
 use crate::app::{App, read_text};
 use crate::identity::IdentityArgs;
@@ -14,8 +15,8 @@ use crate::report::CommandResult;
 /// Example: tenure tasks release F001 --agent A1234ABCD -m 'Blocked on credentials'
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The task
-    task: String,
+    #[command(flatten)]
+    tasks: TasksArg,
     #[command(flatten)]
     remark: OptionalRemark,
     #[command(flatten)]
@@ -27,9 +28,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if let Some(text) = &message {
         tenure_core::text::check_message(text).map_err(tenure_core::Error::from)?;
     }
-    finish::resolve_and_finish(
+    finish::finish_each(
         app,
-        &args.task,
+        &args.tasks,
         &args.identity,
         Finish::Release(message.as_deref()),
         "release",

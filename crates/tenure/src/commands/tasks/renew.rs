@@ -10,6 +10,7 @@ use tenure_core::lease::Lease;
 use tenure_core::store::Durability;
 use tenure_core::wire;
 
+use super::several::TasksArg;
 use crate::answer::Answer;
 use crate::app::{App, Open, parse_ttl};
 use crate::identity::IdentityArgs;
@@ -21,8 +22,8 @@ use crate::text::Text;
 /// Example: tenure tasks renew F001 --agent A1234ABCD
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The task
-    task: String,
+    #[command(flatten)]
+    tasks: TasksArg,
     /// How long the lease lasts from now (default: as before)
     #[arg(long, value_name = "DUR", value_parser = parse_ttl)]
     ttl: Option<Duration>,
@@ -31,10 +32,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
-    let open = app.open()?;
-    let name = open.resolve(&args.task)?;
-    let lease = renew(app, &open, &name, &args.identity, args.ttl)?;
-    Ok(answer(app, &name, &lease))
+    args.tasks.each(app, ("lease", "leases"), |app, open, task| {
+        let name = open.resolve(task)?;
+        let lease = renew(app, open, &name, &args.identity, args.ttl)?;
+        Ok(answer(app, &name, &lease))
+    })
 }
 
 pub(crate) fn renew(

@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::report::CommandResult;
 
-/// Reopen a failed or skipped task
+/// Retry a failed or skipped task: it becomes pending
 ///
 /// Example: tenure tasks retry F001
 #[derive(Debug, clap::Args)]

@@ -110,7 +110,10 @@ fn describe(task: &Task, now: Timestamp, judge: &dyn Judge) -> Text {
     let mut text = Text::new();
     text.styled(Style::Bold, task.key.clone()).and(Style::Plain, format!(" - {}", task.title));
     text.blank();
-    text.line(format!("Status: {}", task.status));
+    match view::computed_state(task, now, judge) {
+        Some(state) => text.line(format!("Status: {state} ({})", task.status)),
+        None => text.line(format!("Status: {}", task.status)),
+    };
     match &task.lease {
         Some(lease) => {
             let live = lease.state(now, judge) == LeaseState::Live;

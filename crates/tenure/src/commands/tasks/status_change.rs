@@ -1,4 +1,4 @@
-//! Status changes that need no lease: what `approve`, `reject`, `skip` and `retry` share.
+//! Status changes that need no lease: what `approve`, `reject`, `skip`, `retry` and `reopen` share.
 
 use serde_json::json;
 use tenure_core::rules::{Change, Changed, change_status};
@@ -6,6 +6,7 @@ use tenure_core::store::View;
 use tenure_core::{Result, wire};
 use tenure_runner::hooks::{HookContext, HookFilter};
 
+use super::several::TasksArg;
 use super::view;
 use crate::answer::Answer;
 use crate::app::{App, read_text};
@@ -16,8 +17,8 @@ use crate::text::{Style, Text};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ChangeArgs {
-    /// The task
-    task: String,
+    #[command(flatten)]
+    tasks: TasksArg,
     /// Also if another holder has it; ends that lease
     #[arg(long)]
     force: bool,
@@ -34,21 +35,22 @@ pub(super) fn change(
     done: &str,
     would: &str,
 ) -> CommandResult<Answer> {
-    let open = app.open()?;
     let message = message.as_deref().map(read_text).transpose()?;
     let identity = app.identity(&args.identity)?;
-    let name = open.resolve(&args.task)?;
-    identity.check_own_task(&name)?;
-    let caller = identity.actor(Some(&name.id));
-    let ctx = open.context();
-    let hook_filter = hooks::filter(app, &open);
-    let (changed, hook_contexts) = open.write(|tx| {
-        let changed = change_status(tx, &ctx, &caller, &name.id, change, message.as_deref(), args.force)?;
-        let hook_contexts = hook_contexts(&hook_filter, tx, &changed)?;
-        Ok((changed, hook_contexts))
-    })?;
-    hooks::deliver(app, &open, &hook_contexts);
-    Ok(answer(app, &changed, app.past(done, would)))
+    args.tasks.each(app, ("task", "tasks"), |app, open, task| {
+        let name = open.resolve(task)?;
+        identity.check_own_task(&name)?;
+        let caller = identity.actor(Some(&name.id));
+        let ctx = open.context();
+        let hook_filter = hooks::filter(app, open);
+        let (changed, hook_contexts) = open.write(|tx| {
+            let changed = change_status(tx, &ctx, &caller, &name.id, change, message.as_deref(), args.force)?;
+            let hook_contexts = hook_contexts(&hook_filter, tx, &changed)?;
+            Ok((changed, hook_contexts))
+        })?;
+        hooks::deliver(app, open, &hook_contexts);
+        Ok(answer(app, &changed, app.past(done, would)))
+    })
 }
 
 /// The hook events of a status change: the change itself, and the lease that it ended.

@@ -1,6 +1,8 @@
 //! Tasks as JSON and as table rows.
 
 use serde_json::{Value, json};
+use tenure_core::Timestamp;
+use tenure_core::holder::Judge;
 use tenure_core::lease::LeaseState;
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::wire::{self, TaskAnswer, TaskJson};
@@ -47,14 +49,16 @@ fn status_cell(app: &App<'_>, task: &Task) -> (Style, String) {
         TaskStatus::InProgress | TaskStatus::Review => Style::Warn,
         TaskStatus::Pending | TaskStatus::Skipped => Style::Plain,
     };
-    let lapsed = task
-        .lease
-        .as_ref()
-        .is_some_and(|l| l.state(app.env.clock.now(), app.env.judge.as_ref()) != LeaseState::Live);
-    let word = match task.status {
-        TaskStatus::Pending if !task.blocked_by.is_empty() => "blocked".to_owned(),
-        TaskStatus::InProgress if lapsed => "lapsed".to_owned(),
-        status => status.to_string(),
-    };
-    (style, word)
+    let computed = computed_state(task, app.env.clock.now(), app.env.judge.as_ref());
+    (style, computed.unwrap_or(task.status.as_str()).to_owned())
+}
+
+/// What a task's status does not say: that it is blocked, or that its lease has lapsed.
+pub(crate) fn computed_state(task: &Task, now: Timestamp, judge: &dyn Judge) -> Option<&'static str> {
+    let lapsed = task.lease.as_ref().is_some_and(|lease| lease.state(now, judge) != LeaseState::Live);
+    match task.status {
+        TaskStatus::Pending if !task.blocked_by.is_empty() => Some("blocked"),
+        TaskStatus::InProgress if lapsed => Some("lapsed"),
+        _ => None,
+    }
 }

@@ -46,6 +46,45 @@ fn skip_and_retry_change_what_nobody_else_holds() {
 }
 
 #[test]
+fn reopen_makes_a_finished_or_failed_task_pending() {
+    let story = Story::project(of_every_status)
+        .tell(&["tasks", "reopen", "DONE", "-m", "The bug is back"])
+        .tell(&["tasks", "reopen", "DONE", "--dry-run"])
+        .tell(&["tasks", "reopen", "FAILED"])
+        .tell(&["tasks", "reopen", "OPEN"])
+        .tell(&["tasks", "reopen", "HELD"])
+        .tell(&["tasks", "retry", "DONE"]);
+    insta::assert_snapshot!(story);
+}
+
+#[test]
+fn several_tasks_are_changed_one_by_one() {
+    let story = Story::project(of_every_status)
+        .tell(&["tasks", "skip", "OPEN", "REVIEW", "-m", "Later"])
+        .tell(&["tasks", "reopen", "OPEN", "DONE", "NOWHERE", "FAILED", "--dry-run"])
+        .tell(&["tasks", "approve", "OPEN", "HELD"]);
+    insta::assert_snapshot!(story);
+    let env = TestEnv::project();
+    steps(
+        &env,
+        &[
+            "tasks add A",
+            "tasks add B",
+            "tasks add C",
+            "tasks claim T1 --agent ann",
+            "tasks claim T2 --agent ann",
+        ],
+    );
+    let renewed = env.json(&["tasks", "renew", "T1", "T2", "--agent", "ann"]).exits(0).data();
+    assert_eq!((renewed["total"].as_u64(), renewed["leases"][1]["fence"].as_i64()), (Some(2), Some(2)));
+    let done = env.json(&["tasks", "done", "T1", "T3", "T2", "--agent", "ann"]).exits(8);
+    let events = |kind: &str| env.ok(&["tasks", "audit", kind]).out.matches("completed").count();
+    assert!(events("T1") > 0 && events("T2") > 0 && events("T3") == 0, "{done}");
+    let deleted = env.json(&["tasks", "delete", "T1", "T2"]).exits(0).data();
+    assert_eq!(deleted["tasks"][1]["key"], "T2");
+}
+
+#[test]
 fn the_last_allowed_rejection_fails_the_task() {
     let story = Story::project(|env| {
         of_every_status(env);

@@ -41,6 +41,13 @@ fn list_is_narrowed_by_flags() {
     assert_eq!(keys(&["tasks", "list", "-s", "active"]), "T1 T2 of 2");
     assert_eq!(keys(&["tasks", "list", "-s", "completed,pending"]), "T3 T4 T5 of 3");
     assert_eq!(keys(&["tasks", "list", "--section", "Backend"]), "T2 of 1");
+    assert_eq!(keys(&["tasks", "list", "-s", "blocked"]), "T3 of 1");
+    assert_eq!(keys(&["tasks", "list", "-s", "ready"]), "T1 T4 of 2");
+    assert_eq!(keys(&["tasks", "list", "-s", "lapsed,completed"]), "T1 T5 of 2");
+    assert_eq!(keys(&["tasks", "list", "--sort", "key"]), "T1 T2 T3 T4 of 4");
+    assert_eq!(keys(&["tasks", "list", "--sort", "-key"]), "T4 T3 T2 T1 of 4");
+    assert_eq!(keys(&["tasks", "--sort", "title", "--reverse"]), "T3 T4 T1 T2 of 4");
+    assert_eq!(keys(&["tasks", "list", "--reverse"]), "T2 T4 T3 T1 of 4");
     assert_eq!(keys(&["tasks", "list", "--search", "READY"]), "T4 of 1");
     assert_eq!(keys(&["tasks", "list", "--label", "later"]), "T3 of 1");
     assert_eq!(keys(&["tasks", "list", "--ready"]), "T1 T4 of 2");
@@ -57,6 +64,7 @@ fn list_says_when_there_is_more_and_when_a_flag_makes_no_sense() {
         .tell(&["tasks", "list", "--ready", "--section", "Backend"])
         .tell(&["tasks", "list", "--section", "Nowhere"])
         .tell(&["tasks", "list", "-s", "finished"])
+        .tell(&["tasks", "list", "--sort", "colour"])
         .tell(&["tasks", "list", "--mine"])
         .tell(&["tasks", "list", "--limit", "many"]);
     insta::assert_snapshot!(story);
