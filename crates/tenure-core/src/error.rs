@@ -192,6 +192,9 @@ pub enum Error {
     Invalid { message: String, hint: Option<String> },
     #[error("{:?} could be {}", shortened(reference), list(candidates))]
     Ambiguous { reference: String, candidates: Vec<TaskName>, more: bool },
+    /// An import would add a task that is in the project.
+    #[error("line {line}: {what}")]
+    AlreadyImported { line: usize, what: String },
     #[error("this dependency would create a cycle: {}", path.join(" → "))]
     DependencyCycle { path: Vec<String> },
     #[error("task {} is {}, so it cannot be {verb}", task.key, task.status)]
@@ -265,7 +268,7 @@ impl Error {
             Self::StoreMoved { .. } => ErrorCode::StoreMoved,
             Self::PermissionDenied { .. } | Self::StillHeld { .. } => ErrorCode::PermissionDenied,
             Self::Untrusted { .. } => ErrorCode::Untrusted,
-            Self::Invalid { .. } => ErrorCode::InvalidArguments,
+            Self::Invalid { .. } | Self::AlreadyImported { .. } => ErrorCode::InvalidArguments,
             Self::Ambiguous { .. } | Self::AmbiguousWork { .. } => ErrorCode::Ambiguous,
             Self::DependencyCycle { .. } => ErrorCode::DependencyCycle,
             Self::InvalidTransition { .. } => ErrorCode::InvalidTransition,

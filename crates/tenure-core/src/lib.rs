@@ -24,6 +24,7 @@ pub mod duration;
 pub mod ending;
 pub mod error;
 pub mod event;
+pub mod export;
 pub mod holder;
 pub mod id;
 pub mod import;

@@ -55,6 +55,8 @@ pub const VERBS: &[(&str, Permission, Permission)] = &[
     ("whoami", Allowed, Allowed),
     ("why", Allowed, Allowed),
     ("tasks list", Allowed, Allowed),
+    ("tasks tree", Allowed, Allowed),
+    ("tasks export", Allowed, Allowed),
     ("tasks show", Allowed, Allowed),
     ("tasks audit", Allowed, Allowed),
     ("tasks logs", Allowed, Allowed),

@@ -256,6 +256,10 @@ fn statements<const POSTGRES: bool>() -> Statements {
     tx.record(&one("sections", "s", &dialect.section_open(Contents::UNKNOWN)), viewer());
     tx.call = "task_free";
     tx.record(&one("tasks", "t", &[dialect.task_free(OpenLease::NotJoined)]), viewer());
+    tx.call = "blocked";
+    tx.record(&one("tasks", "t", &[dialect.blocked()]), viewer());
+    tx.call = "lapsed";
+    tx.record(&one("tasks", "t", &[dialect.lapsed()]), viewer());
     tx.statements.into_inner()
 }
 

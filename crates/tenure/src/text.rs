@@ -192,7 +192,7 @@ fn spans(cells: impl Iterator<Item = (Style, String)>, widths: &[usize]) -> Vec<
 }
 
 /// Shortens the text to at most `width` columns, with an ellipsis at the cut.
-fn cut(text: &str, width: usize) -> String {
+pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }

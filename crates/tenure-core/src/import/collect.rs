@@ -120,7 +120,7 @@ impl Collector {
             keep_first(&mut task.depends_on);
             keep_first(&mut task.depends_on_items);
         }
-        Ok(Import { tasks: self.tasks, sections: self.sections, unmapped: self.notes })
+        Ok(Import { tasks: self.tasks, sections: self.sections, unmapped: self.notes, source: None })
     }
 
     /// Otherwise the store would refuse the import because of unknown keys.

@@ -15,9 +15,12 @@ pub(super) const SHOWN_PROBLEMS: usize = 10;
 pub enum ImportError {
     /// Neither the name nor the content determines the format.
     #[error(
-        "cannot tell the format: neither a Markdown check list, nor JSON, nor a lodestar spec, nor beads JSONL"
+        "cannot tell the format: not a Markdown check list, JSON, CSV of vibe-kanban, a lodestar spec or beads JSONL"
     )]
     UnknownFormat,
+    /// The format has no folders.
+    #[error("this format is one file, not a folder")]
+    OneFile,
     /// The file does not conform to its format.
     #[error("line {line}: not a valid {format} file: {message}")]
     Syntax { format: Format, line: usize, message: String },

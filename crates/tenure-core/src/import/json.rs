@@ -3,7 +3,9 @@
 //!
 //! Fields are those of the task object in the output. `key` is the key; if it is missing, an `id` that is not a UUID
 //! is used instead, because `tasks add` calls the key `--id`. `dependsOn` may contain keys, or ids of tasks in the
-//! same file. Ids, times, counters and leases belong to the original store and are not imported; computed fields
+//! same file. `depends_on` and `source_file` are accepted too, and as a status also `done`, `todo` and `open`.
+//!
+//! Ids, times, counters and leases belong to the original store and are not imported; computed fields
 //! (`ready`, `blockedBy`, `position`, `sectionId`) are ignored without a note. An unknown status is an error, not a
 //! note, because this is tenure's own format. Of a duplicate field, the last counts.
 
@@ -18,8 +20,8 @@ use super::fields::ImportField;
 use super::raw::{Lines, elements, syntax, value_of};
 use super::{Format, Import, ImportError, ImportedSection, ImportedStatus, ImportedTask, Reason};
 
-const NO_EQUAL: &str = "tenure has no such field";
-const OWNED_BY_STORE: &str = "the importing project assigns its own";
+pub(super) const NO_EQUAL: &str = "tenure has no such field";
+pub(super) const OWNED_BY_STORE: &str = "the importing project assigns its own";
 
 pub(super) fn parse(text: &str) -> Result<Import, ImportError> {
     let mut lines = Lines::of(text);
@@ -111,25 +113,12 @@ fn read_task(
     for (name, value) in fields {
         let field = ImportField { name: &name, line };
         match name.as_str() {
-            "key" => task.key = field.optional_text(value, into),
             "id" => id = field.optional_text(value, into),
             "title" => {
                 has_title = true;
                 task.title = field.text(value, into);
             }
-            "description" => task.description = field.text(value, into),
-            "status" => task.status = read_status(&field.text(value, into), line, into),
-            "section" => task.section = field.optional_text(value, into),
-            "sourceFile" => task.source_file = field.optional_text(value, into),
-            "priority" => task.priority = field.whole_number(&value, into),
-            "dependsOn" => task.depends_on = field.texts(value, into),
-            "labels" => task.labels = field.texts(value, into),
-            "ready" | "blockedBy" | "position" | "sectionId" => {}
-            "lease" => field.unmapped(&value, "an import grants no lease", into),
-            "attempts" | "rejections" | "createdAt" | "updatedAt" => {
-                field.unmapped(&value, OWNED_BY_STORE, into);
-            }
-            _ => field.unmapped(&value, NO_EQUAL, into),
+            _ => read_field(&mut task, &field, value, into),
         }
     }
     if !has_title {
@@ -154,15 +143,41 @@ fn read_task(
     }
 }
 
+/// Reads a field of a task object, except for `id`.
+pub(super) fn read_field(
+    task: &mut ImportedTask,
+    field: &ImportField<'_>,
+    value: Value,
+    into: &mut Collector,
+) {
+    match field.name {
+        "key" => task.key = field.optional_text(value, into),
+        "title" => task.title = field.text(value, into),
+        "description" => task.description = field.text(value, into),
+        "status" => task.status = read_status(&field.text(value, into), field.line, into),
+        "section" => task.section = field.optional_text(value, into),
+        "sourceFile" | "source_file" => task.source_file = field.optional_text(value, into),
+        "priority" => task.priority = field.whole_number(&value, into),
+        "dependsOn" | "depends_on" => task.depends_on = field.texts(value, into),
+        "labels" => task.labels = field.texts(value, into),
+        "ready" | "blockedBy" | "position" | "sectionId" => {}
+        "lease" => field.unmapped(&value, "an import grants no lease", into),
+        "attempts" | "rejections" | "createdAt" | "updatedAt" => {
+            field.unmapped(&value, OWNED_BY_STORE, into);
+        }
+        _ => field.unmapped(&value, NO_EQUAL, into),
+    }
+}
+
 fn read_status(name: &str, line: usize, into: &mut Collector) -> ImportedStatus {
     match name {
-        "" | "pending" => ImportedStatus::Pending,
-        "in_progress" => {
+        "" | "pending" | "todo" | "open" => ImportedStatus::Pending,
+        "in_progress" | "in-progress" => {
             into.note(line, "status `in_progress`", "an import grants no lease; it is pending");
             ImportedStatus::Pending
         }
         "review" => ImportedStatus::Review,
-        "completed" => ImportedStatus::Completed,
+        "completed" | "done" => ImportedStatus::Completed,
         "failed" => ImportedStatus::Failed,
         "skipped" => ImportedStatus::Skipped,
         _ => {

@@ -9,10 +9,13 @@
 //!   as its dependency, that dependency is used instead.
 //! - Indented text, plain list items and code below an item are its description. Text outside of items is not copied;
 //!   `sourceFile` refers to it.
-//! - Code blocks, HTML comments, quotations and front matter are not searched for items.
+//! - `#tag` at the end of an item is a label. `@name`, `!word` and `~~struck~~` text stay in the title, with a note.
+//! - A comment `<!-- tenure {…} -->` has fields of the item, the section or the file; `tasks export` writes it.
+//! - Code blocks, other HTML comments, quotations and front matter are not searched for items.
 //!
 //! Guarantees: a single pass over the lines, without recursion for any nesting.
 
+mod attributes;
 mod item;
 mod lines;
 mod nested;
@@ -25,7 +28,11 @@ use std::collections::HashMap;
 
 use super::collect::Collector;
 use super::{Import, ImportError, ImportedSection, ImportedStatus, ImportedTask};
-use item::{Mark, after_check_box, after_marker, dependency_line, split_dependencies, split_key};
+use attributes::attributes;
+use item::{
+    Mark, after_check_box, after_marker, dependency_line, is_mention, split_dependencies, split_key,
+    split_tags,
+};
 use lines::{
     CodeFence, HeadingLine, comment_at_start, dedent, front_matter, heading, indent, is_break,
     without_comments,
@@ -79,6 +86,10 @@ struct Scan<'a> {
     section_is_serial: bool,
     section_line: usize,
     section_lines: HashMap<String, usize>,
+    /// What items have as `sourceFile` instead of a reference to this file.
+    file_source: Option<Option<String>>,
+    section_source: Option<Option<String>>,
+    is_below_deep_heading: bool,
     anchor: Option<String>,
     anchors: Anchors,
     outline: Vec<OutlineHeading>,
@@ -96,6 +107,9 @@ impl Scan<'_> {
                 return self.describe(line);
             }
             self.fence = None;
+        }
+        if let Some(object) = attributes(text).filter(|_| self.comment_since.is_none()) {
+            return self.attribute(number, column, object);
         }
         let rest;
         let line = if self.comment_since.is_some() || text.starts_with("<!--") {
@@ -185,6 +199,8 @@ impl Scan<'_> {
         self.anchor = (!name.is_empty()).then(|| self.anchors.of(&name));
         self.outline.push(OutlineHeading { line, level, anchor: self.anchor.clone() });
         let is_deep = level > 2;
+        self.section_source = None;
+        self.is_below_deep_heading = is_deep && self.section.is_some() && !self.section_is_deep;
         if !is_deep || self.section.is_none() || self.section_is_deep {
             let (name, serial) = split_serial(&name);
             self.section = Some(name.to_owned()).filter(|name| !name.is_empty());
@@ -235,11 +251,42 @@ impl Scan<'_> {
             }
         };
         let (key, title) = split_key(text).map_or((None, text), |(key, title)| (Some(key.to_owned()), title));
-        let (title, depends_on) = split_dependencies(title).unwrap_or((title, Vec::new()));
-        let source_file = match &self.anchor {
+        let (title, mut labels) = split_tags(title);
+        let (title, depends_on) = match split_dependencies(&title) {
+            Some((before, keys)) => (before.to_owned(), keys),
+            None => (title, Vec::new()),
+        };
+        let (title, before) = if depends_on.is_empty() { (title, Vec::new()) } else { split_tags(&title) };
+        labels.splice(0..0, before);
+        self.item_task(line, status, key, (title, labels, depends_on))
+    }
+
+    fn item_task(
+        &mut self,
+        line: usize,
+        status: ImportedStatus,
+        key: Option<String>,
+        (title, labels, depends_on): (String, Vec<String>, Vec<String>),
+    ) -> ImportedTask {
+        for (found, what) in [
+            (title.split_whitespace().any(|word| is_mention(word, '@')), "`@name` in a title"),
+            (title.split_whitespace().any(|word| is_mention(word, '!')), "`!word` in a title"),
+            (title.contains("~~"), "struck-through text in a title"),
+        ] {
+            if found {
+                self.into.note(line, what, "it has no meaning to tenure and stays in the title");
+            }
+        }
+        if self.is_below_deep_heading {
+            let why = "`#` and `##` make sections; `sourceFile` refers to the deeper heading";
+            self.into.note(line, "task below a heading of level 3 or deeper", why);
+        }
+        let here = match &self.anchor {
             Some(anchor) => format!("{}#{anchor}", self.file_name),
             None => self.file_name.to_owned(),
         };
+        let given = self.section_source.as_ref().or(self.file_source.as_ref());
+        let source_file = given.cloned().unwrap_or(Some(here));
         if let Some(name) = &self.section {
             let serial = self.section_is_serial;
             self.into.add_section(line, ImportedSection { name: name.clone(), serial, priority: None });
@@ -251,11 +298,12 @@ impl Scan<'_> {
         }
         ImportedTask {
             key,
-            title: title.to_owned(),
+            title,
             status,
             section: self.section.clone(),
-            source_file: Some(source_file).filter(|source| !source.is_empty()),
+            source_file: source_file.filter(|source| !source.is_empty()),
             depends_on,
+            labels,
             line,
             ..ImportedTask::default()
         }
@@ -311,7 +359,8 @@ impl Scan<'_> {
         for draft in self.drafts {
             self.into.add(draft.task);
         }
-        self.into.finish()
+        let own = self.file_source.is_none() && !self.file_name.is_empty();
+        Ok(Import { source: own.then(|| self.file_name.to_owned()), ..self.into.finish()? })
     }
 }
 

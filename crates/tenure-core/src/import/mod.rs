@@ -7,16 +7,22 @@
 //! Not checked here: whether a dependency's key exists (it may be in the store), and whether dependencies form a
 //! cycle.
 
+mod backlog_md;
 mod beads;
 mod collect;
+mod csv;
 mod detect;
 mod error;
 mod fields;
+mod github;
 mod json;
 mod lodestar;
 pub mod markdown;
 mod raw;
 mod spec;
+mod task_master;
+mod vibe_kanban;
+mod words;
 
 pub use error::{ImportError, Problem, Reason};
 
@@ -31,10 +37,27 @@ pub enum Format {
     Lodestar,
     /// beads' `issues.jsonl`, or the array that `bd list --json` prints.
     Beads,
+    /// Backlog.md's files, one per task.
+    BacklogMd,
+    /// Task Master's `tasks.json`.
+    TaskMaster,
+    /// vibe-kanban's exported CSV files, or the tasks of its API.
+    VibeKanban,
+    /// What `gh issue list --json` prints.
+    Github,
 }
 
 impl Format {
-    pub const ALL: [Self; 4] = [Self::Markdown, Self::Json, Self::Lodestar, Self::Beads];
+    pub const ALL: [Self; 8] = [
+        Self::Markdown,
+        Self::Json,
+        Self::Lodestar,
+        Self::Beads,
+        Self::BacklogMd,
+        Self::TaskMaster,
+        Self::VibeKanban,
+        Self::Github,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -42,6 +65,10 @@ impl Format {
             Self::Json => "json",
             Self::Lodestar => "lodestar",
             Self::Beads => "beads",
+            Self::BacklogMd => "backlog-md",
+            Self::TaskMaster => "task-master",
+            Self::VibeKanban => "vibe-kanban",
+            Self::Github => "github",
         }
     }
 }
@@ -59,6 +86,9 @@ pub struct Import {
     /// In order of appearance, without duplicates. Contains every section that a task names.
     pub sections: Vec<ImportedSection>,
     pub unmapped: Vec<Unmapped>,
+    /// The file, if its tasks refer to it with `sourceFile`. Then a task that refers to another file is not one that this
+    /// file has lost.
+    pub source: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -125,6 +155,24 @@ pub fn parse(format: Option<Format>, file_name: &str, text: &str) -> Result<Impo
         Format::Json => json::parse(text),
         Format::Lodestar => lodestar::parse(text),
         Format::Beads => beads::parse(text),
+        Format::BacklogMd => backlog_md::parse(&[(file_name, text)]),
+        Format::TaskMaster => task_master::parse(text),
+        Format::VibeKanban => vibe_kanban::parse(&[(file_name, text)]),
+        Format::Github => github::parse(text),
+    }
+}
+
+/// Parses the files of a folder, or one file. Only Backlog.md and vibe-kanban have several.
+pub fn parse_files(format: Option<Format>, files: &[(&str, &str)]) -> Result<Import, ImportError> {
+    if let [(file_name, text)] = files {
+        return parse(format, file_name, text);
+    }
+    let is_csv = |(name, _): &(&str, &str)| name.to_ascii_lowercase().ends_with(".csv");
+    match format {
+        Some(Format::VibeKanban) => vibe_kanban::parse(files),
+        None if files.iter().any(is_csv) => vibe_kanban::parse(files),
+        None | Some(Format::BacklogMd) => backlog_md::parse(files),
+        Some(_) => Err(ImportError::OneFile),
     }
 }
 

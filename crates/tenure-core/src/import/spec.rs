@@ -55,6 +55,21 @@ impl Spec {
     }
 }
 
+/// The front matter of a file of another tool.
+pub(super) fn front_matter_object(text: &str, format: Format) -> Result<Map<String, Value>, ImportError> {
+    let limits =
+        Limits { bytes: text.len().max(1 << 20), nodes: text.len().max(250_000), keep_duplicates: false };
+    let of_format = |error: YamlError| match unreadable(error) {
+        ImportError::Syntax { line, message, .. } => ImportError::Syntax { format, line, message },
+        other => other,
+    };
+    let read = yaml::read(text, limits, None).map_err(of_format)?;
+    match read.root.map(json) {
+        Some(Value::Object(fields)) => Ok(fields),
+        _ => Ok(Map::new()),
+    }
+}
+
 fn entries_of(name: &str, node: Node<'_>) -> Result<Vec<SpecEntry>, ImportError> {
     if node.is_null() {
         return Ok(Vec::new());

@@ -3,6 +3,7 @@
 mod formats;
 mod hostile;
 mod markdown;
+mod other_tools;
 
 use super::*;
 

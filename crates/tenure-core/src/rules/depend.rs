@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::add::named;
 use crate::context::Context;
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
+use crate::id::TaskId;
 use crate::kernel;
 use crate::store::Tx;
 use crate::task::Task;
@@ -23,7 +24,7 @@ pub fn depend(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, task: &str, o
         return Err(Error::DependencyCycle { path });
     }
     if tx.add_dependency(&task.id, &on.id)? {
-        say(tx, caller, &task, "dependsOn", &on.key)?;
+        record_dependency(tx, caller, &task.id, &on.key)?;
         kernel::work_appeared(tx, ctx)?;
     }
     tx.task(&task.id, &viewer)?.ok_or(Error::TaskNotFound { reference: task.key })
@@ -35,16 +36,24 @@ pub fn undepend(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, task: &str,
     let task = named(tx, task, &viewer)?;
     let on = named(tx, on, &viewer)?;
     if tx.remove_dependency(&task.id, &on.id)? {
-        say(tx, caller, &task, "notOn", &on.key)?;
+        record_removal(tx, caller, &task.id, &on.key)?;
         kernel::work_appeared(tx, ctx)?;
     }
     tx.task(&task.id, &viewer)?.ok_or(Error::TaskNotFound { reference: task.key })
 }
 
-fn say(tx: &mut dyn Tx, caller: &Caller, task: &Task, what: &str, key: &str) -> Result<()> {
-    let event =
-        NewEvent::new(EventKind::TaskUpdated, &caller.holder.id).task(&task.id).detail(json!({what: key}));
-    tx.append(event)
+/// The event of a new dependency on the task with this key.
+pub(super) fn record_dependency(tx: &mut dyn Tx, caller: &Caller, task: &TaskId, key: &str) -> Result<()> {
+    append_update(tx, caller, task, json!({"dependsOn": key}))
+}
+
+/// The event of the end of a dependency on the task with this key.
+pub(super) fn record_removal(tx: &mut dyn Tx, caller: &Caller, task: &TaskId, key: &str) -> Result<()> {
+    append_update(tx, caller, task, json!({"notOn": key}))
+}
+
+fn append_update(tx: &mut dyn Tx, caller: &Caller, task: &TaskId, detail: Value) -> Result<()> {
+    tx.append(NewEvent::new(EventKind::TaskUpdated, &caller.holder.id).task(task).detail(detail))
 }
 
 /// The keys on a path from `from` to `to` along `edges`, including both ends. Iterative, because a chain of a hundred

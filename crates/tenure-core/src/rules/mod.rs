@@ -5,6 +5,7 @@ mod agents;
 mod depend;
 mod edit;
 mod import;
+mod import_update;
 mod jobs;
 mod locks;
 mod messages;
@@ -20,6 +21,7 @@ pub use agents::{join_agent, join_client, leave_agent, release_claims_of_attempt
 pub use depend::{depend, undepend};
 pub use edit::{EditTask, delete_task, edit_task};
 pub use import::{Imported, import};
+pub use import_update::{FieldChange, ImportUpdate, KeptField, UpdateOutcome, UpdatedTask, update_import};
 pub use jobs::{
     TakeUp, TakenUp, begin_job, cancel_job, change_definition, drop_items, drop_job, is_at_work, load_items,
     publish_job, take_up_job,

@@ -3,6 +3,7 @@
 
 mod approving;
 mod attempts;
+mod backlog;
 mod charging;
 mod coordinating;
 mod counters;
@@ -55,6 +56,10 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             a_return_from_within_an_attempt_is_charged_once_whatever_the_verb,
             a_person_and_the_supervisor_return_a_task_without_a_charge,
             three_quick_returns_in_a_row_are_charged,
+        }
+        backlog {
+            an_update_applies_what_differs_once,
+            a_finished_or_failed_task_is_reopened,
         }
         listing {
             listings_are_sorted,

@@ -19,7 +19,9 @@ const CONTRACT: &[(&str, &[&str])] = &[
         "tasks add",
         &["--id", "--section", "--source", "-d", "--priority", "--depends-on", "--label", "--after"],
     ),
-    ("tasks import", &[]),
+    ("tasks import", &["--update", "--from"]),
+    ("tasks export", &["--format", "--status", "--section"]),
+    ("tasks tree", &["--status", "--section"]),
     (
         "tasks list",
         &[

@@ -32,8 +32,7 @@ fn an_import_has_valid_tasks_or_is_refused() {
     let folders = ["fuzz/corpus/import", "crates/tenure-core/tests/fixtures/import"];
     Corpus::of(&folders, WORDS).run("import", 2000, |text| {
         let Ok(text) = str::from_utf8(text) else { return };
-        let formats = [Format::Markdown, Format::Json, Format::Lodestar, Format::Beads].map(Some);
-        for format in formats.into_iter().chain([None]) {
+        for format in Format::ALL.map(Some).into_iter().chain([None]) {
             let Ok(import) = parse(format, "tasks.md", text) else { continue };
             for task in &import.tasks {
                 assert!(task.key.as_deref().is_none_or(|key| check_task_key(key).is_ok()), "{task:?}");

@@ -115,6 +115,37 @@ pub(super) fn split_dependencies(title: &str) -> Option<(&str, Vec<String>)> {
     Some((before.trim_end_matches(is_separator), keys))
 }
 
+/// Splits the words `#tag` from the last words of a title, which may also be `@name` and `!word`; those stay. A tag begins
+/// with a letter, so `#12` is not one.
+pub(super) fn split_tags(title: &str) -> (String, Vec<String>) {
+    let words: Vec<&str> = title.split_whitespace().collect();
+    let is_mark = |word: &&&str| is_mention(word, '#') || is_mention(word, '@') || is_mention(word, '!');
+    let marks = words.iter().rev().take_while(is_mark).count();
+    let (text, marks) = words.split_at(words.len() - marks);
+    let tags: Vec<String> =
+        marks.iter().filter(|word| is_mention(word, '#')).map(|word| word[1..].to_owned()).collect();
+    if tags.is_empty() || text.is_empty() {
+        return (title.to_owned(), Vec::new());
+    }
+    // The spaces between the words of the text are kept.
+    let end = text.last().map_or(0, |last| last.as_ptr().addr() - title.as_ptr().addr() + last.len());
+    let mut kept = title.get(..end).unwrap_or(title).trim_start().to_owned();
+    for word in marks.iter().filter(|word| !is_mention(word, '#')) {
+        kept.push(' ');
+        kept.push_str(word);
+    }
+    (kept, tags)
+}
+
+/// Whether a word is `sign` and a name that begins with a letter.
+pub(super) fn is_mention(word: &str, sign: char) -> bool {
+    word.strip_prefix(sign).is_some_and(|name| {
+        name.starts_with(char::is_alphabetic)
+            && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | '.'))
+            && name.ends_with(char::is_alphanumeric)
+    })
+}
+
 /// The keys of a line that contains nothing but dependencies.
 pub(super) fn dependency_line(text: &str) -> Option<Vec<String>> {
     let text = after_marker(text).map_or(text, |(_, rest)| rest);

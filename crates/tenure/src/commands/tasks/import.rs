@@ -1,40 +1,45 @@
 //! `tenure tasks import`.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
-use tenure_core::ErrorCode;
+use tenure_core::Error;
 use tenure_core::config::HookEvent;
+use tenure_core::holder::Caller;
 use tenure_core::id::TaskId;
-use tenure_core::import::{self, Format};
+use tenure_core::import::{self, Format, Import};
 use tenure_core::reference;
-use tenure_core::rules;
+use tenure_core::rules::{self, UpdateOutcome};
+use tenure_core::store::Tx;
+use tenure_runner::hooks::{HookContext, HookFilter};
 
+use super::import_source;
+use super::update_view;
 use crate::answer::Answer;
-use crate::app::App;
+use crate::app::{App, Open};
 use crate::hooks;
 use crate::identity::IdentityArgs;
 use crate::report::{CommandResult, Report};
+use crate::shell_quote;
 use crate::text::{Style, Text};
 
-/// The largest import, in bytes. A hundred thousand tasks with their descriptions fit.
-const MAX_BYTES: usize = 64 * 1024 * 1024;
-
-/// Import tasks from a Markdown checklist, JSON, lodestar's spec.yaml or beads' JSONL
+/// Import tasks from a Markdown checklist, JSON, or the files of another tool
 ///
-/// If one line is invalid, nothing is imported. Ids become keys; fields that tenure does not have are listed.
+/// If one line is invalid, nothing is imported. Ids become keys; fields that tenure does not have are listed. With --update, tasks
+/// that are in the project already get the fields of the file; their statuses stay, and nothing is deleted.
 ///
-/// Example: tenure tasks import PLAN.md
+/// Example: tenure tasks import PLAN.md --update --dry-run
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The file, or `-` for standard input
+    /// The file, or `-` for standard input; for Backlog.md and vibe-kanban also the folder
     file: PathBuf,
-    /// The format, if its name and content do not show it
-    #[arg(long, value_enum)]
-    format: Option<FormatArg>,
+    /// Whose format it is, if the name and the content do not show it
+    #[arg(long, value_enum, value_name = "NAME", alias = "format")]
+    from: Option<FormatArg>,
+    /// Change the tasks that are in the project already, and show the difference
+    #[arg(long)]
+    update: bool,
     #[command(flatten)]
     identity: IdentityArgs,
 }
@@ -45,6 +50,10 @@ enum FormatArg {
     Json,
     Lodestar,
     Beads,
+    BacklogMd,
+    TaskMaster,
+    VibeKanban,
+    Github,
 }
 
 impl From<FormatArg> for Format {
@@ -54,6 +63,10 @@ impl From<FormatArg> for Format {
             FormatArg::Json => Self::Json,
             FormatArg::Lodestar => Self::Lodestar,
             FormatArg::Beads => Self::Beads,
+            FormatArg::BacklogMd => Self::BacklogMd,
+            FormatArg::TaskMaster => Self::TaskMaster,
+            FormatArg::VibeKanban => Self::VibeKanban,
+            FormatArg::Github => Self::Github,
         }
     }
 }
@@ -61,39 +74,20 @@ impl From<FormatArg> for Format {
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let caller = app.identity(&args.identity)?.actor(None);
-    let (name, read) = if args.file.as_os_str() == "-" {
-        ("stdin".to_owned(), read_bounded(std::io::stdin()))
-    } else {
-        let read = File::open(app.env.cwd.join(&args.file)).and_then(read_bounded);
-        (args.file.to_string_lossy().into_owned(), read)
-    };
-    let content = read.map_err(|e| unreadable(&args.file, &e))?;
-    if content.len() > MAX_BYTES {
-        let limit = MAX_BYTES / 1024 / 1024;
-        return Err(Report::usage(format!("{name} is larger than {limit} MiB; split it into several files")));
-    }
-    let content =
-        String::from_utf8(content).map_err(|_| Report::usage(format!("{name} is not UTF-8 text")))?;
-    let import = import::parse(args.format.map(Format::from), &name, &content)
+    let source = import_source::read(&app.env.cwd, &args.file)?;
+    let name = &source.name;
+    let files: Vec<(&str, &str)> =
+        source.files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let import = import::parse_files(args.from.map(Format::from), &files)
         .map_err(|e| Report::usage(format!("{name}: {e}")))?;
-    let ctx = open.context();
-    let hook_filter = hooks::filter(app, &open);
-    let (taken, hook_contexts) = open.write(|tx| {
-        let taken = rules::import(tx, &ctx, &caller, &import)?;
-        let mut hook_contexts = Vec::new();
-        if hook_filter.listens_to(HookEvent::TaskCreated) {
-            let viewer = ctx.viewer(tx, None)?;
-            for key in &taken.tasks {
-                let id = TaskId::new(reference::task(tx, key)?.id);
-                hook_contexts.extend(
-                    tx.task(&id, &viewer)?.iter().flat_map(|task| hook_filter.created(tx.now(), task)),
-                );
-            }
-        }
-        Ok((taken, hook_contexts))
-    })?;
-    hooks::deliver(app, &open, &hook_contexts);
-
+    let report = |error: Error| report_of(error, name, &args.file.to_string_lossy());
+    if args.update {
+        let updated = update(app, &open, &caller, &import).map_err(report)?;
+        let mut text = update_view::text(app, name, &updated);
+        left_out(&mut text, &import);
+        return Ok(Answer::new(update_view::data(&updated, unmapped(&import)), text));
+    }
+    let taken = add(app, &open, &caller, &import).map_err(report)?;
     let mut text = Text::new();
     let count = taken.tasks.len();
     text.styled(Style::Good, app.past("Imported", "Would import"))
@@ -101,35 +95,93 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if !taken.new_sections.is_empty() {
         text.line(format!("  New sections: {}", taken.new_sections.join(", ")));
     }
+    left_out(&mut text, &import);
+    let data = json!({
+        "imported": taken.tasks,
+        "total": count,
+        "sections": taken.new_sections,
+        "unmapped": unmapped(&import),
+    });
+    Ok(Answer::new(data, text))
+}
+
+fn add(
+    app: &mut App<'_>,
+    open: &Open<'_>,
+    caller: &Caller,
+    import: &Import,
+) -> Result<rules::Imported, Error> {
+    let (ctx, hook_filter) = (open.context(), hooks::filter(app, open));
+    let (taken, hook_contexts) = open.write(|tx| {
+        let taken = rules::import(tx, &ctx, caller, import)?;
+        let hook_contexts = created(open, &hook_filter, tx, taken.tasks.iter().map(String::as_str))?;
+        Ok((taken, hook_contexts))
+    })?;
+    hooks::deliver(app, open, &hook_contexts);
+    Ok(taken)
+}
+
+fn update(
+    app: &mut App<'_>,
+    open: &Open<'_>,
+    caller: &Caller,
+    import: &Import,
+) -> Result<rules::ImportUpdate, Error> {
+    let (ctx, hook_filter) = (open.context(), hooks::filter(app, open));
+    let (updated, hook_contexts) = open.write(|tx| {
+        let updated = rules::update_import(tx, &ctx, caller, import)?;
+        let added = updated.tasks.iter().filter(|task| task.outcome == UpdateOutcome::Added);
+        let hook_contexts = created(open, &hook_filter, tx, added.map(|task| task.key.as_str()))?;
+        Ok((updated, hook_contexts))
+    })?;
+    hooks::deliver(app, open, &hook_contexts);
+    Ok(updated)
+}
+
+/// The hook events of new tasks.
+fn created<'k>(
+    open: &Open<'_>,
+    hook_filter: &HookFilter<'_>,
+    tx: &dyn Tx,
+    keys: impl Iterator<Item = &'k str>,
+) -> Result<Vec<HookContext>, Error> {
+    let mut hook_contexts = Vec::new();
+    if hook_filter.listens_to(HookEvent::TaskCreated) {
+        let viewer = open.context().viewer(tx, None)?;
+        for key in keys {
+            let id = TaskId::new(reference::task(tx, key)?.id);
+            let task = tx.task(&id, &viewer)?;
+            hook_contexts.extend(task.iter().flat_map(|task| hook_filter.created(tx.now(), task)));
+        }
+    }
+    Ok(hook_contexts)
+}
+
+/// Names the file, and where it helps, the command that updates.
+fn report_of(error: Error, name: &str, argument: &str) -> Report {
+    let names_line = matches!(error, Error::DependencyCycle { .. } | Error::AlreadyImported { .. });
+    let is_known = matches!(error, Error::AlreadyImported { .. });
+    let mut report = Report::from(error);
+    if names_line {
+        report.message = format!("{name}: {}", report.message);
+    }
+    if is_known {
+        let command = format!("tenure tasks import --update --dry-run {}", shell_quote::last_arg(argument));
+        return report.hint("see what an update would change", command);
+    }
+    report
+}
+
+/// What the import could not represent.
+fn left_out(text: &mut Text, import: &Import) {
     for remark in &import.unmapped {
         let place = remark.line.map(|n| format!("line {n}: ")).unwrap_or_default();
         let times = if remark.count > 1 { format!(" ({}×)", remark.count) } else { String::new() };
         text.styled(Style::Dim, format!("  {place}{}{times}: {}", remark.what, remark.why));
     }
-    let unmapped: Vec<Value> = import
-        .unmapped
-        .iter()
-        .map(|u| json!({"line": u.line, "what": u.what, "why": u.why, "count": u.count}))
-        .collect();
-    let data = json!({
-        "imported": taken.tasks,
-        "total": count,
-        "sections": taken.new_sections,
-        "unmapped": unmapped,
-    });
-    Ok(Answer::new(data, text))
 }
 
-/// Reads at most one byte more than an import may have.
-fn read_bounded(from: impl Read) -> std::io::Result<Vec<u8>> {
-    let mut content = Vec::new();
-    from.take(MAX_BYTES as u64 + 1).read_to_end(&mut content)?;
-    Ok(content)
-}
-
-fn unreadable(path: &std::path::Path, error: &std::io::Error) -> Report {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => Report::usage(format!("there is no file {}", path.display())),
-        _ => Report::io(error, ErrorCode::InvalidArguments, "read", path),
-    }
+fn unmapped(import: &Import) -> Value {
+    let rows = import.unmapped.iter();
+    rows.map(|u| json!({"line": u.line, "what": u.what, "why": u.why, "count": u.count})).collect()
 }

@@ -18,10 +18,13 @@ mod claim_args;
 mod delete;
 mod depend;
 mod done;
+mod export;
 mod fail;
+mod filter_args;
 pub(crate) mod finish;
 pub(crate) mod grant;
 mod import;
+mod import_source;
 pub(crate) mod list;
 pub(crate) mod logs;
 mod next;
@@ -36,7 +39,9 @@ mod several;
 pub(crate) mod show;
 mod skip;
 mod status_change;
+mod tree;
 mod update;
+mod update_view;
 pub(crate) mod view;
 
 /// Add, list, claim and finish tasks
@@ -57,7 +62,9 @@ verbs! {
     enum Verb;
     "add" => Add(add),
     "import" => Import(import),
+    "export" => Export(export),
     "list" => List(list),
+    "tree" => Tree(tree),
     "show" => Show(show),
     "audit" => Audit(audit),
     "logs" => Logs(logs),

@@ -42,7 +42,7 @@ fn holder_cell(app: &App<'_>, task: &Task) -> String {
     }
 }
 
-fn status_cell(app: &App<'_>, task: &Task) -> (Style, String) {
+pub(super) fn status_cell(app: &App<'_>, task: &Task) -> (Style, String) {
     let style = match task.status {
         TaskStatus::Completed => Style::Good,
         TaskStatus::Failed => Style::Bad,

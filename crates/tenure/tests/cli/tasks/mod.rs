@@ -7,6 +7,7 @@ mod check;
 mod claim;
 mod delete;
 mod depend;
+mod export;
 mod finish;
 mod import;
 mod list;
