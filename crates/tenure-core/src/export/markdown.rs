@@ -18,7 +18,8 @@ pub fn markdown(sections: &[Section], tasks: &[Task]) -> String {
     let mut out = INTRODUCTION.to_owned();
     let loose: Vec<&Task> = tasks.iter().filter(|task| task.section.is_none()).collect();
     let source = common_source(&loose);
-    let _ = write!(out, "{}\n\n", comment(&json!({"sourceFile": source})));
+    let _ = writeln!(out, "{}", comment(&json!({"sourceFile": source})));
+    out.push_str(if loose.is_empty() { "" } else { "\n" });
     for task in loose {
         item(&mut out, task, source);
     }

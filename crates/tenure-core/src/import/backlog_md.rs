@@ -104,7 +104,7 @@ fn read_task(
             && (line.contains(":BEGIN") || line.contains(":END"))
     };
     let lines: Vec<&str> = body.lines().filter(|line| !is_marker(line)).collect();
-    task.description = lines.join("\n").trim().to_owned();
+    lines.join("\n").trim().clone_into(&mut task.description);
     let at = into.add(task);
     parents.extend(parent.map(|parent| (at, parent)));
 }

@@ -30,7 +30,7 @@ fn read_issue(fields: Map<String, Value>, line: usize, into: &mut Collector) {
         let field = ImportField { name: &name, line };
         match name.as_str() {
             "number" => task.key = field.whole_number(&value, into).map(|number| format!("GH-{number}")),
-            "title" => task.title = field.text(value, into).trim().to_owned(),
+            "title" => field.text(value, into).trim().clone_into(&mut task.title),
             "body" => task.description = field.text(value, into).replace("\r\n", "\n"),
             "labels" => task.labels = names(value, "name"),
             "milestone" => task.section = names(Value::Array(vec![value]), "title").pop(),

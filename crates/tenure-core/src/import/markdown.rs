@@ -30,8 +30,8 @@ use super::collect::Collector;
 use super::{Import, ImportError, ImportedSection, ImportedStatus, ImportedTask};
 use attributes::attributes;
 use item::{
-    Mark, after_check_box, after_marker, dependency_line, is_mention, split_dependencies, split_key,
-    split_tags,
+    Mark, Marks, after_check_box, after_marker, dependency_line, is_mention, split_dependencies, split_key,
+    split_marks,
 };
 use lines::{
     CodeFence, HeadingLine, comment_at_start, dedent, front_matter, heading, indent, is_break,
@@ -251,14 +251,18 @@ impl Scan<'_> {
             }
         };
         let (key, title) = split_key(text).map_or((None, text), |(key, title)| (Some(key.to_owned()), title));
-        let (title, mut labels) = split_tags(title);
-        let (title, depends_on) = match split_dependencies(&title) {
-            Some((before, keys)) => (before.to_owned(), keys),
-            None => (title, Vec::new()),
+        let (text, mut marks) = split_marks(title);
+        let parts = match split_dependencies(text) {
+            Some((before, keys)) => {
+                let (before, earlier) = split_marks(before);
+                marks.tags.splice(0..0, earlier.tags);
+                marks.others.splice(0..0, earlier.others);
+                (titled(before, &marks), marks.tags, keys)
+            }
+            None if marks.tags.is_empty() => (title.to_owned(), Vec::new(), Vec::new()),
+            None => (titled(text, &marks), marks.tags, Vec::new()),
         };
-        let (title, before) = if depends_on.is_empty() { (title, Vec::new()) } else { split_tags(&title) };
-        labels.splice(0..0, before);
-        self.item_task(line, status, key, (title, labels, depends_on))
+        self.item_task(line, status, key, parts)
     }
 
     fn item_task(
@@ -362,6 +366,16 @@ impl Scan<'_> {
         let own = self.file_source.is_none() && !self.file_name.is_empty();
         Ok(Import { source: own.then(|| self.file_name.to_owned()), ..self.into.finish()? })
     }
+}
+
+/// A title without its tags.
+fn titled(text: &str, marks: &Marks) -> String {
+    let mut title = text.to_owned();
+    for word in &marks.others {
+        title.push(' ');
+        title.push_str(word);
+    }
+    title
 }
 
 /// The name of a section without a mark at its end that makes it serial, and whether it has that mark.

@@ -171,6 +171,7 @@ pub fn parse_files(format: Option<Format>, files: &[(&str, &str)]) -> Result<Imp
     match format {
         Some(Format::VibeKanban) => vibe_kanban::parse(files),
         None if files.iter().any(is_csv) => vibe_kanban::parse(files),
+        None if !files.iter().any(|(_, text)| backlog_md::is_task(text)) => Err(ImportError::UnknownFormat),
         None | Some(Format::BacklogMd) => backlog_md::parse(files),
         Some(_) => Err(ImportError::OneFile),
     }

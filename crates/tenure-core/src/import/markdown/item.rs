@@ -115,26 +115,28 @@ pub(super) fn split_dependencies(title: &str) -> Option<(&str, Vec<String>)> {
     Some((before.trim_end_matches(is_separator), keys))
 }
 
-/// Splits the words `#tag` from the last words of a title, which may also be `@name` and `!word`; those stay. A tag begins
-/// with a letter, so `#12` is not one.
-pub(super) fn split_tags(title: &str) -> (String, Vec<String>) {
-    let words: Vec<&str> = title.split_whitespace().collect();
-    let is_mark = |word: &&&str| is_mention(word, '#') || is_mention(word, '@') || is_mention(word, '!');
-    let marks = words.iter().rev().take_while(is_mark).count();
-    let (text, marks) = words.split_at(words.len() - marks);
-    let tags: Vec<String> =
-        marks.iter().filter(|word| is_mention(word, '#')).map(|word| word[1..].to_owned()).collect();
-    if tags.is_empty() || text.is_empty() {
-        return (title.to_owned(), Vec::new());
+/// The end of a title: words that are `#tag`, `@name` or `!word`.
+#[derive(Debug, Default)]
+pub(super) struct Marks {
+    pub(super) tags: Vec<String>,
+    /// The others, which stay in the title.
+    pub(super) others: Vec<String>,
+}
+
+/// Splits the marks from the end of a title, unless nothing else is left. A mark begins with a letter, so `#12` is none.
+pub(super) fn split_marks(title: &str) -> (&str, Marks) {
+    let (mut text, mut marks) = (title.trim_end(), Marks::default());
+    while let Some((before, word)) = text.rsplit_once(char::is_whitespace) {
+        if is_mention(word, '#') {
+            marks.tags.insert(0, word[1..].to_owned());
+        } else if is_mention(word, '@') || is_mention(word, '!') {
+            marks.others.insert(0, word.to_owned());
+        } else {
+            break;
+        }
+        text = before.trim_end();
     }
-    // The spaces between the words of the text are kept.
-    let end = text.last().map_or(0, |last| last.as_ptr().addr() - title.as_ptr().addr() + last.len());
-    let mut kept = title.get(..end).unwrap_or(title).trim_start().to_owned();
-    for word in marks.iter().filter(|word| !is_mention(word, '#')) {
-        kept.push(' ');
-        kept.push_str(word);
-    }
-    (kept, tags)
+    if is_mention(text, '#') { (title, Marks::default()) } else { (text, marks) }
 }
 
 /// Whether a word is `sign` and a name that begins with a letter.

@@ -137,11 +137,7 @@ fn the_export_of_vibe_kanban_becomes_tasks() {
 fn a_folder_is_only_for_formats_that_have_one() {
     let files = [("a.md", "- [ ] a"), ("b.md", "- [ ] b")];
     assert_eq!(parse_files(Some(Format::Markdown), &files).unwrap_err(), ImportError::OneFile);
-    assert_eq!(
-        parse_files(None, &files).unwrap().tasks,
-        [],
-        "check lists in a folder are no tasks of Backlog.md"
-    );
+    assert_eq!(parse_files(None, &files).unwrap_err(), ImportError::UnknownFormat);
 }
 
 #[test]
@@ -162,6 +158,13 @@ fn tags_at_the_end_are_labels_and_the_rest_is_told() {
     for what in ["`@name`", "`!word`", "struck-through", "level 3"] {
         said(&import, what);
     }
+    let import = read("a.md", "- [ ] Pay (depends on F1) #data !high\n- [ ] #only\n");
+    let (pay, only) = (&import.tasks[0], &import.tasks[1]);
+    assert_eq!(
+        (pay.title.as_str(), pay.depends_on.join(" "), pay.labels.join(" ")),
+        ("Pay !high", "F1".into(), "data".into())
+    );
+    assert_eq!((only.title.as_str(), only.labels.len()), ("#only", 0));
     let import = read("a.md", "- [ ] Pay #payments @ann #now !high\n");
     assert_eq!(
         (import.tasks[0].title.as_str(), import.tasks[0].labels.join(" ")),
