@@ -143,8 +143,8 @@ impl Transcript {
                 (if failed { EntryKind::FailedOutput } else { EntryKind::Output }, output)
             }
             Event::Retrying { why, message } => (EntryKind::Retrying, with_reason(why, &message)),
-            Event::Limit { kind, resets_at } => {
-                let reset = resets_at.map(|at| format!("until {}", at.to_seconds()));
+            Event::Limit { kind, reset } => {
+                let reset = reset.map(|reset| format!("until {}", reset.label()));
                 let parts = [Some("usage limit".to_owned()), kind, reset];
                 (EntryKind::Limit, parts.into_iter().flatten().collect::<Vec<_>>().join(" "))
             }

@@ -12,9 +12,9 @@ use tenure_core::{Ending, Timestamp, Usage};
 
 use super::access::tenure_commands;
 use super::{
-    Access, AccessError, Agent, Event, Login, Place, ProcessEnd, PromptInput, Summary, UsageScope, by_events,
-    by_status, failed, items, micro_usd, number, object, optional, status, stored, text, tool_input,
-    unknown_argument, words,
+    Access, AccessError, Agent, Event, Login, Place, ProcessEnd, PromptInput, Reset, Summary, UsageScope,
+    by_events, by_status, failed, items, micro_usd, number, object, optional, status, stored, text,
+    tool_input, unknown_argument, words,
 };
 
 pub(super) const AGENT: Agent = Agent {
@@ -175,7 +175,7 @@ fn limit(value: &Value) -> Option<Event> {
     let seconds = value.pointer("/rate_limit_info/resetsAt").and_then(Value::as_i64);
     Some(Event::Limit {
         kind: optional(value, "/rate_limit_info/rateLimitType"),
-        resets_at: seconds.and_then(|at| at.checked_mul(1000)).map(Timestamp::from_millis),
+        reset: seconds.and_then(|at| at.checked_mul(1000)).map(|at| Reset::At(Timestamp::from_millis(at))),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Codex with `exec --json`: errors are texts, in events that hold nothing else.
 //!
 //! The texts are those of its error type, so they are compared from their beginning. A usage limit names its reset in
-//! local time without a zone, and sometimes without a day, so it is not used. `turn.completed.usage` is the total of the
+//! local time without a zone, and without a day if that is the same. `turn.completed.usage` is the total of the
 //! conversation.
 
 use std::path::Path;
@@ -11,7 +11,7 @@ use tenure_core::config::Permissions;
 use tenure_core::{Ending, Usage};
 
 use super::{
-    Access, Agent, Event, Login, Place, PromptInput, UsageScope, by_events, by_leading_status, failed,
+    Access, Agent, Event, Login, Place, PromptInput, Reset, UsageScope, by_events, by_leading_status, failed,
     number, object, optional, stored, text, tool_input, unknown_argument, words,
 };
 
@@ -43,6 +43,7 @@ const VARIABLES: &[&str] = &[
     "TENURE_LEASE",
     "TENURE_SUPERVISED",
     "PGHOST",
+    "PGHOSTADDR",
     "PGPORT",
     "PGUSER",
     "PGDATABASE",
@@ -52,6 +53,7 @@ const VARIABLES: &[&str] = &[
     "PGSERVICEFILE",
     "PGSYSCONFDIR",
     "PGSSLMODE",
+    "PGSSLROOTCERT",
 ];
 
 fn args(access: &Access<'_>) -> Vec<String> {
@@ -153,7 +155,10 @@ pub(super) fn parse(line: &str) -> Vec<Event> {
         }],
         "turn.failed" => {
             let message = text(&value, "/error/message");
-            vec![failed(by_message(message), message)]
+            let (why, reset) = (by_message(message), reset(message));
+            let limit = Event::Limit { kind: None, reset };
+            let limit = (why == Ending::Limited && reset.is_some()).then_some(limit);
+            limit.into_iter().chain([failed(why, message)]).collect()
         }
         "turn.completed" => {
             vec![Event::Usage(UsageScope::Conversation, usage(&value)), Event::Succeeded(None)]
@@ -209,6 +214,12 @@ fn ended(value: &Value) -> Vec<Event> {
         }
         _ => vec![Event::Progress],
     }
+}
+
+/// The reset of a limit: the last words of its sentence.
+fn reset(message: &str) -> Option<Reset> {
+    let (_, time) = message.rsplit_once("ry again at ")?;
+    Reset::parse_local(time.trim_end_matches('.'))
 }
 
 fn by_message(message: &str) -> Ending {

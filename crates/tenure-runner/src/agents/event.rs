@@ -1,6 +1,8 @@
 //! The meaning of a line of an agent's output, and the summary of a run.
 
-use tenure_core::{Ending, Timestamp, Usage};
+use tenure_core::{Ending, Usage};
+
+use super::Reset;
 
 /// The longest text of an event that is kept in a summary, in bytes.
 const LONGEST_TEXT: usize = 2048;
@@ -41,7 +43,7 @@ pub enum Event {
     /// A usage limit was reached. The program may still continue, for example with paid usage.
     Limit {
         kind: Option<String>,
-        resets_at: Option<Timestamp>,
+        reset: Option<Reset>,
     },
     /// The program was denied the use of something.
     Denied(String),
@@ -82,7 +84,7 @@ pub struct Summary {
     /// Why the last request failed, unless the program made progress after that.
     pub(super) retrying: Option<(Ending, String)>,
     /// When the reached usage limit resets.
-    pub(super) resets_at: Option<Timestamp>,
+    pub(super) reset: Option<Reset>,
     pub(super) succeeded: bool,
     pub(super) limited: bool,
     /// The last event was a part of a message.
@@ -100,6 +102,18 @@ pub enum RunUsage {
     Run(Usage),
     /// In the conversation, including earlier runs.
     Conversation(Usage),
+}
+
+impl RunUsage {
+    /// What this run has used. `before`: what earlier runs have used in its conversation.
+    pub fn of_this_run(self, before: Usage) -> Usage {
+        match self {
+            Self::Run(usage) => usage,
+            // A total that is less than before is not one of the whole conversation.
+            Self::Conversation(total) if total.covers(before) => total.since(before),
+            Self::Conversation(total) => total,
+        }
+    }
 }
 
 impl Summary {
@@ -125,9 +139,9 @@ impl Summary {
             Event::ToolBegun { .. } | Event::ToolEnded { .. } | Event::Progress => self.progress(),
             Event::Usage(scope, usage) => self.count(scope, usage),
             Event::Retrying { why, message } => self.retrying = Some((why, shortened(&message))),
-            Event::Limit { resets_at, .. } => {
+            Event::Limit { reset, .. } => {
                 self.limited = true;
-                self.resets_at = resets_at;
+                self.reset = reset;
             }
             Event::Denied(what) => {
                 self.denied.get_or_insert_with(|| shortened(&what));
@@ -178,7 +192,7 @@ impl Summary {
         self.failed = None;
         self.retrying = None;
         self.limited = false;
-        self.resets_at = None;
+        self.reset = None;
         self.succeeded = false;
     }
 

@@ -18,12 +18,12 @@ mod custom;
 mod event;
 mod gemini;
 mod opencode;
+mod reset;
 mod stored;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::Value;
 use tenure_core::config::Permissions;
@@ -31,10 +31,9 @@ use tenure_core::{Ending, Timestamp};
 
 pub use access::{Access, AccessError, Place};
 pub use event::{Event, RunUsage, Summary, UsageScope};
+pub use reset::{LocalNow, Reset};
 pub use stored::Variable;
 
-/// Usage limits reset within a month. A later reset is a misread number.
-const FURTHEST_RESET: Duration = Duration::from_hours(31 * 24);
 /// The longest sentence that is quoted from a program, in characters.
 const LONGEST_SENTENCE: usize = 300;
 
@@ -119,18 +118,11 @@ pub struct Conclusion {
     pub ending: Ending,
     /// A sentence for people, as the program printed it.
     pub message: Option<String>,
-    /// The reset of a limit.
+    /// The reset of a limit, if it lies ahead.
     pub resets_at: Option<Timestamp>,
 }
 
 impl Conclusion {
-    /// Drops a reset time that is past or implausibly far away.
-    #[must_use]
-    pub fn with_plausible_reset(mut self, now: Timestamp) -> Self {
-        self.resets_at = self.resets_at.filter(|at| *at > now && at.since(now) <= FURTHEST_RESET);
-        self
-    }
-
     /// What happened, as a sentence that begins with the agent's name.
     pub fn sentence(&self, agent: &Agent) -> String {
         let what = match self.ending {
@@ -218,19 +210,25 @@ impl Agent {
         (self.parse)(line)
     }
 
-    /// Concludes why it ended.
-    pub fn conclude(&self, end: ProcessEnd, summary: &Summary) -> Conclusion {
-        let ending = (self.conclude)(end, summary);
+    /// The ending alone.
+    pub fn ending(&self, end: ProcessEnd, summary: &Summary) -> Ending {
+        (self.conclude)(end, summary)
+    }
+
+    /// Concludes why it ended. `now` decides which moment a printed reset is.
+    pub fn conclude(&self, end: ProcessEnd, summary: &Summary, now: &LocalNow) -> Conclusion {
+        let ending = self.ending(end, summary);
         let said = |found: &Option<(Ending, String)>| found.as_ref().map(|(_, message)| message.clone());
         let message = match ending {
             Ending::Done | Ending::Stopped | Ending::LeaseLost => None,
             Ending::PermissionDenied => summary.denied.clone(),
             _ => said(&summary.failed).filter(|said| !said.is_empty()).or_else(|| said(&summary.retrying)),
         };
+        let reset = summary.reset.filter(|_| ending == Ending::Limited);
         Conclusion {
             ending,
             message: message.as_deref().and_then(for_people),
-            resets_at: summary.resets_at.filter(|_| ending == Ending::Limited),
+            resets_at: reset.and_then(|reset| reset.resolve(now)),
         }
     }
 }

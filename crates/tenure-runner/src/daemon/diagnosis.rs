@@ -12,7 +12,7 @@ use tenure_core::{Clock, Ending, Usage};
 use super::report::{self, AgentReport};
 use super::resumption::{ResumeReason, Resumption, is_unreported};
 use super::{AgentPreset, Purpose};
-use crate::agents::{Agent, Conclusion, ProcessEnd, RunUsage, Summary};
+use crate::agents::{Agent, Conclusion, LocalNow, ProcessEnd, Summary};
 use crate::supervise::Verdict;
 
 /// A reviewer that is not known and fails within this time may be unable to work.
@@ -124,7 +124,7 @@ impl<'a> Diagnosis<'a> {
     /// To be called after all output was read. `why` says how the process ended, `last_line` what it printed last.
     pub(super) fn verdict(&self, end: ProcessEnd, why: &str, last_line: Option<String>) -> Option<Verdict> {
         let mut state = self.state.lock().ok()?;
-        let conclusion = self.agent.conclude(end, &state.summary).with_plausible_reset(self.clock.now());
+        let conclusion = self.agent.conclude(end, &state.summary, &LocalNow::read(self.clock));
         let file = state.attempt.as_ref().and_then(|attempt| report::take(self.report_folder, attempt));
         let said = if self.agent.is_known() { &state.summary.final_message } else { &last_line };
         let report = file.or_else(|| said.as_deref().and_then(report::in_message));
@@ -204,15 +204,7 @@ impl<'a> Diagnosis<'a> {
             ending,
             conversation: state.summary.conversation.clone(),
             final_message: state.summary.final_message.clone(),
-            usage: match state.summary.usage() {
-                Some(RunUsage::Run(usage)) => Some(usage),
-                // A total that is less than before is not one of the whole conversation.
-                Some(RunUsage::Conversation(total)) if total.covers(self.used_before) => {
-                    Some(total.since(self.used_before))
-                }
-                Some(RunUsage::Conversation(total)) => Some(total),
-                None => None,
-            },
+            usage: state.summary.usage().map(|used| used.of_this_run(self.used_before)),
         })
     }
 

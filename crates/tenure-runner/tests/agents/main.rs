@@ -10,8 +10,10 @@ mod recorded;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use jiff::tz::TimeZone;
 use serde_json::Value;
-use tenure_runner::agents::{Agent, BUILT_IN, CUSTOM, Conclusion, ProcessEnd, Summary};
+use tenure_core::Timestamp;
+use tenure_runner::agents::{Agent, BUILT_IN, CUSTOM, Conclusion, LocalNow, ProcessEnd, Summary};
 
 fn summary_of(agent: &Agent, output: &str) -> Summary {
     let mut summary = Summary::default();
@@ -23,8 +25,15 @@ fn summary_of(agent: &Agent, output: &str) -> Summary {
     summary
 }
 
+/// Before every reset in the recordings.
+const NOW: Timestamp = Timestamp::from_millis(1_794_819_600_000);
+
 fn concluded(agent: &Agent, output: &str, end: ProcessEnd) -> Conclusion {
-    agent.conclude(end, &summary_of(agent, output))
+    concluded_in(TimeZone::UTC, agent, output, end)
+}
+
+fn concluded_in(zone: TimeZone, agent: &Agent, output: &str, end: ProcessEnd) -> Conclusion {
+    agent.conclude(end, &summary_of(agent, output), &LocalNow { at: NOW, zone })
 }
 
 fn agent_named(name: &str) -> &'static Agent {

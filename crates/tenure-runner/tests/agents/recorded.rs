@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use jiff::tz::TimeZone;
+use serde_json::json;
 use tenure_core::{Ending, Timestamp, Usage};
 use tenure_runner::agents::{ProcessEnd, RunUsage};
 
-use super::{agent_named, concluded, recordings, summary_of};
+use super::{agent_named, concluded, concluded_in, recordings, summary_of};
 
 #[test]
 fn every_recorded_ending_is_classified_as_expected() {
@@ -68,21 +70,37 @@ fn a_limit_has_the_reset_time_that_was_printed() {
     let claude = of("claude-usage-5h");
     assert_eq!(claude.ending, Ending::Limited);
     assert_eq!(claude.resets_at, Some(Timestamp::from_millis(1_794_824_450_000)));
+    // Codex prints local time: `try again at 10:25 AM`.
     let codex = of("codex-usage-limit");
-    assert_eq!((codex.ending, codex.resets_at), (Ending::Limited, None));
+    assert_eq!((codex.ending, codex.resets_at), (Ending::Limited, Timestamp::parse("2026-11-16T10:25:00Z")));
+    let run = all.iter().find(|run| run.name == "codex-usage-limit").unwrap();
+    let tokyo = TimeZone::posix("JST-9").unwrap();
+    let tokyo = concluded_in(tokyo, run.agent, &run.output, run.end);
+    assert_eq!(tokyo.resets_at, Timestamp::parse("2026-11-17T01:25:00Z"));
 }
 
 #[test]
-fn a_reset_time_in_the_past_or_years_away_is_ignored() {
-    let all = recordings();
-    let run = all.iter().find(|run| run.name == "claude-usage-5h").unwrap();
-    let reset = Timestamp::from_millis(1_794_824_450_000);
-    for (seconds, believed) in [(-1, false), (0, false), (1, true), (7 * 86_400, true), (400 * 86_400, false)]
-    {
-        let now = Timestamp::from_millis(reset.as_millis() - seconds * 1000);
-        let conclusion = concluded(run.agent, &run.output, run.end).with_plausible_reset(now);
-        assert_eq!(conclusion.resets_at, believed.then_some(reset), "{seconds}");
+fn the_reset_of_codex_is_read_in_all_its_sentences() {
+    let codex = agent_named("codex");
+    let of = |message: &str| {
+        let line = json!({"type": "turn.failed", "error": {"message": message}}).to_string();
+        let found = concluded(codex, &line, ProcessEnd::Exited(1));
+        (found.ending, found.resets_at)
+    };
+    for (message, reset) in [
+        ("You've hit your usage limit. Try again at 10:25 AM.", Some("2026-11-16T10:25:00Z")),
+        ("You've hit your usage limit. Try again at Nov 20th, 2026 3:05 PM.", Some("2026-11-20T15:05:00Z")),
+        (
+            "You\u{2019}ve hit your usage limit for gpt-5. Switch to another model now, or try again at 1:00 PM.",
+            Some("2026-11-16T13:00:00Z"),
+        ),
+        ("You've hit your usage limit. Try again later.", None),
+        ("You've hit your usage limit. Try again at noon.", None),
+    ] {
+        assert_eq!(of(message), (Ending::Limited, reset.and_then(Timestamp::parse)), "{message}");
     }
+    // Only the sentence about a limit names a reset.
+    assert_eq!(of("Quota exceeded. Try again at 10:25 AM."), (Ending::NoCredit, None));
 }
 
 #[test]

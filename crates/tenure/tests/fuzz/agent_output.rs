@@ -1,6 +1,7 @@
 //! The output of agents: any line may come from any of them.
 
-use tenure_runner::agents::{Agent, BUILT_IN, CUSTOM, ProcessEnd, Summary};
+use tenure_core::SystemClock;
+use tenure_runner::agents::{Agent, BUILT_IN, CUSTOM, LocalNow, ProcessEnd, Summary};
 use tenure_runner::transcript::Transcript;
 
 use crate::mutations::Corpus;
@@ -38,8 +39,9 @@ fn read(agent: &'static Agent, input: &[u8]) {
         }
     }
     let _ = (summary.usage(), transcript.end());
+    let now = LocalNow::read(&SystemClock);
     for end in [ProcessEnd::Exited(0), ProcessEnd::Exited(173), ProcessEnd::Killed, ProcessEnd::Hung] {
-        let _ = agent.conclude(end, &summary).sentence(agent);
+        let _ = agent.conclude(end, &summary, &now).sentence(agent);
     }
     assert!(format!("{summary:?}").len() < LARGEST_SUMMARY, "the summary of a run is bounded");
 }
