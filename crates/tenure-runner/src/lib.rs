@@ -34,6 +34,7 @@ mod heartbeat;
 pub mod hooks;
 mod input;
 pub mod jobs;
+mod killed_run;
 mod log_reader;
 mod outage;
 mod outcome;

@@ -1,4 +1,5 @@
-//! Reaps attempts whose lease is over: kills their processes, outside any transaction, and then closes the row.
+//! Reaps attempts whose lease is over: kills their processes, outside any transaction, and then closes the row. What an agent
+//! had used when its supervisor died is read from its log.
 //!
 //! Any process may do it, and doing it twice is harmless. An attempt on another host or in another pid namespace is left to
 //! processes that can see it. One whose lease only expired, and was not granted again since, is left to its supervisor if
@@ -13,6 +14,7 @@ use tenure_core::{Context, Error, Result};
 use tenure_lock::Host;
 
 use crate::exec_gate::remove_traces;
+use crate::killed_run::ReadLog;
 use crate::processes::{self, EndMode, ProcessFilter, Survivor};
 
 /// Which attempts to reap.
@@ -103,8 +105,17 @@ fn end_all(
                 remove_traces(attempt.id.as_str(), leader);
             }
         }
-        let outcome = Outcome { reason: "its lease was over".to_owned(), ..Outcome::default() };
-        store.write(Durability::Power, |tx| kernel::end_attempt(tx, ctx, &attempt, &outcome, actor))?;
+        // A living supervisor records the run itself.
+        let is_abandoned = ctx.judge.liveness(&attempt.owner) == Liveness::Dead && attempt.run.is_none();
+        let log = if is_abandoned { ReadLog::of(&attempt) } else { None };
+        store.write(Durability::Power, |tx| {
+            let run = match &log {
+                Some(log) => log.run(&tx.attempts(&attempt.resource)?),
+                None => None,
+            };
+            let outcome = Outcome { reason: "its lease was over".to_owned(), run, ..Outcome::default() };
+            kernel::end_attempt(tx, ctx, &attempt, &outcome, actor)
+        })?;
         // Its lease is over, so an outcome that was kept for it has been applied or no longer counts.
         ctx.outcomes.forget(attempt.fence);
         cleared.ended.push(attempt);

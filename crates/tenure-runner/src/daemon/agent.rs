@@ -29,6 +29,7 @@ use crate::agents::{ProcessEnd, PromptInput};
 use crate::heartbeat::OpenStore;
 use crate::input::private_input;
 use crate::preset::Conversation;
+use crate::reap::reap_earlier_attempts;
 use crate::supervise::{
     AttemptRecorder, CommandEnd, Exit, LimitCheck, Limits, Supervision, Verdict, pass_proof, supervise,
 };
@@ -134,6 +135,10 @@ pub(super) fn run_agent(
     let (key, agent, path) = (task.key.clone(), preset.agent_name().to_owned(), log.path().to_path_buf());
     cx.log.line(&NamedLog { task: key, agent, path }.sentence());
 
+    // Before the conversation is looked for: what a killed run has used in it is recorded when the run is reaped.
+    if let Err(signal) = cx.persist(|| reap_earlier_attempts(cx.store, &cx.exec.ctx, grant))? {
+        return Ok(AttemptReport::not_begun(signal));
+    }
     let found = match cx.persist(|| earlier_conversation(cx, task, purpose, &preset, conversation))? {
         Ok(found) => found,
         Err(signal) => return Ok(AttemptReport::not_begun(signal)),

@@ -60,8 +60,8 @@ pub(super) fn find(
 }
 
 /// What was recorded for a conversation so far. An agent that prints the total of its conversation prints this again. What a
-/// killed run has used is not known, and counts for the next one.
-fn used_in(attempts: &[Attempt], conversation: &str) -> Usage {
+/// killed run has used is not known if its log is gone, and counts for the next one.
+pub(crate) fn used_in(attempts: &[Attempt], conversation: &str) -> Usage {
     let runs = attempts.iter().filter_map(|attempt| attempt.run.as_ref());
     let same = runs.filter(|run| run.conversation.as_deref() == Some(conversation));
     same.filter_map(|run| run.usage).fold(Usage::default(), Usage::plus)

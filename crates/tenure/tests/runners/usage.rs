@@ -1,6 +1,7 @@
 //! `tenure usage` is what the agents printed, also if one goes on in its conversation after a limit.
 
 use serde_json::{Value, json};
+use tenure_testkit::cli::until;
 
 use crate::project::Project;
 
@@ -156,7 +157,7 @@ fn a_conversation_that_is_resumed_by_its_session_is_not_counted_twice() {
     // The runner is killed while its agent works on in the conversation.
     let runner = project.runner(&[]);
     project.wait_for("begun");
-    tenure_testkit::cli::until("the conversation is recorded", || {
+    until("the conversation is recorded", || {
         let sessions = project.ok(&["sessions", "list"]);
         sessions.to_string().contains("t1")
     });
@@ -169,4 +170,60 @@ fn a_conversation_that_is_resumed_by_its_session_is_not_counted_twice() {
     assert_eq!((ran.code, project.status("A").as_str()), (Some(0), "completed"), "{ran:?}");
     let used = project.ok(&["usage"]);
     assert_eq!(figures(&used["sum"]), case.sum, "{used}");
+}
+
+/// What an agent has printed when its runner is killed, and when it goes on; and the sum of both.
+const KILLED: &[Case] = &[
+    // No result was printed, so its requests count; each may be printed several times.
+    Case {
+        agent: "claude",
+        first: r#"{"type":"system","subtype":"init","session_id":"c1","model":"opus","claude_code_version":"2.1.197"}
+{"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"I begin"}],"usage":{"input_tokens":700,"output_tokens":11,"cache_read_input_tokens":40,"cache_creation_input_tokens":5}}}
+{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","name":"Bash","input":{"command":"make"}}],"usage":{"input_tokens":700,"output_tokens":11,"cache_read_input_tokens":40,"cache_creation_input_tokens":5}}}
+{"type":"assistant","message":{"id":"m2","content":[{"type":"text","text":"I go on"}],"usage":{"input_tokens":300,"output_tokens":9,"cache_read_input_tokens":60,"cache_creation_input_tokens":0}}}
+"#,
+        second: r#"{"type":"system","subtype":"init","session_id":"c1","model":"opus","claude_code_version":"2.1.197"}
+{"type":"result","subtype":"success","is_error":false,"result":"Done","total_cost_usd":0.0201,"modelUsage":{"opus":{"inputTokens":200,"outputTokens":20,"cacheReadInputTokens":1000,"cacheCreationInputTokens":100}}}
+"#,
+        sum: (1200, 1100, 105, 40, Some(0.0201)),
+    },
+    Case {
+        agent: "codex",
+        first: r#"{"type":"thread.started","thread_id":"t1"}
+{"type":"turn.completed","usage":{"input_tokens":3000,"cached_input_tokens":2000,"output_tokens":176}}
+"#,
+        second: r#"{"type":"thread.started","thread_id":"t1"}
+{"type":"turn.completed","usage":{"input_tokens":4500,"cached_input_tokens":3000,"output_tokens":264}}
+"#,
+        sum: (4500, 3000, 0, 264, None),
+    },
+];
+
+#[test]
+fn what_a_run_had_used_when_its_runner_was_killed_is_counted() {
+    for case in KILLED {
+        let project = Project::with(CONFIG);
+        act_as(&project, case.agent);
+        let done = "tenure -q task done A";
+        project.task("A", &["storm show first", "storm mark begun", "storm hang", "show second", done]);
+        std::fs::write(project.shared("first"), case.first).unwrap();
+        std::fs::write(project.shared("second"), case.second).unwrap();
+        let runner = project.runner(&[]);
+        project.wait_for("begun");
+        let last = case.first.lines().last().unwrap();
+        until("its output is in the log", || {
+            let logs = project.attempt_logs();
+            logs.iter().any(|log| std::fs::read_to_string(log).unwrap_or_default().contains(last))
+        });
+        project.stop_between_writes(runner.pid());
+        runner.signal(rustix::process::Signal::KILL);
+        drop(runner);
+        project.give("calm");
+        let ran = project.work(&[]);
+        assert_eq!((ran.code, project.status("A").as_str()), (Some(0), "completed"), "{ran:?}");
+        assert!(ran.err.contains("Resuming the agent's session"), "{}: {}", case.agent, ran.err);
+        let used = project.ok(&["usage"]);
+        assert_eq!(figures(&used["sum"]), case.sum, "{} {used}", case.agent);
+        assert_eq!(used["usage"][0]["attempts"], 2, "{used}");
+    }
 }
