@@ -101,26 +101,53 @@ impl AgentCommand {
 
     /// What can be parked because of this agent.
     pub fn scope(&self) -> ParkingScope {
-        let mut hash = Sha256::new();
         let program = self.program.to_string_lossy();
         let variables = self.env.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
         let words = std::iter::once(program.as_ref()).chain(self.args.iter().map(String::as_str));
         let permissions = self.granted.as_ref().map(|granted| granted.permissions.as_str());
-        for word in words.chain(variables).chain(permissions) {
-            hash.update(word.as_bytes());
-            hash.update([0]);
-        }
-        let mut fingerprint = String::new();
-        for byte in &hash.finalize()[..16] {
-            let _ = write!(fingerprint, "{byte:02x}");
-        }
         ParkingScope {
             preset: self.preset.clone(),
             account: self.account.clone(),
             host: tenure_lock::host_id(),
-            fingerprint,
+            fingerprint: fingerprint(words.chain(variables).chain(permissions)),
         }
     }
+}
+
+/// A preset that cannot be started as it is configured.
+#[derive(Debug, Clone)]
+pub struct UnusablePreset {
+    /// What is parked because of it. The fingerprint is that of the reason: it changes when the preset can be started, or
+    /// fails for another reason.
+    pub scope: ParkingScope,
+    pub error: PresetError,
+}
+
+/// Resolves a preset, or finds out what to park because it cannot be started.
+pub fn resolve_or_park(name: &str, source: &PresetSource<'_>) -> Result<AgentCommand, Box<UnusablePreset>> {
+    resolve(name, source).map_err(|error| {
+        let account = source.configured.get(name).and_then(|own| own.account.clone());
+        let scope = ParkingScope {
+            preset: name.to_owned(),
+            account: account.unwrap_or_else(|| name.to_owned()),
+            host: tenure_lock::host_id(),
+            fingerprint: fingerprint([error.to_string().as_str()].into_iter()),
+        };
+        Box::new(UnusablePreset { scope, error })
+    })
+}
+
+fn fingerprint<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let mut hash = Sha256::new();
+    for word in words {
+        hash.update(word.as_bytes());
+        hash.update([0]);
+    }
+    let mut fingerprint = String::new();
+    for byte in &hash.finalize()[..16] {
+        let _ = write!(fingerprint, "{byte:02x}");
+    }
+    fingerprint
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -134,6 +161,17 @@ pub enum PresetError {
     Program { name: String, source: ProgramError },
     #[error("the preset {name:?} cannot be run with these permissions: {source}")]
     Access { name: String, source: AccessError },
+}
+
+impl PresetError {
+    /// The reason, where the name of the preset is known.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Program { source, .. } => source.to_string(),
+            Self::Access { source, .. } => source.to_string(),
+            Self::Unknown { .. } | Self::NoCommand { .. } => self.to_string(),
+        }
+    }
 }
 
 /// What presets are resolved with.

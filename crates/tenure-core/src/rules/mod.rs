@@ -28,7 +28,9 @@ pub use jobs::{
 };
 pub use locks::{LockRef, Release, find_lock, release_lock};
 pub use messages::{acknowledge, send_message};
-pub use parking::{EndedAttempt, Gate, begin_probe, blames_preset, gate, note_ending, request_try};
+pub use parking::{
+    EndedAttempt, Gate, begin_probe, blames_preset, gate, note_ending, park_misconfigured, request_try,
+};
 pub use prune::{Pruned, has_old_history, prune};
 pub use sections::{
     AddSection, EditSection, add_section, delete_section, depend_section, edit_section, undepend_section,

@@ -94,7 +94,19 @@ pub fn note_ending(
         }
         Ending::Hung | Ending::TimedOut | Ending::Stopped | Ending::LeaseLost => return Ok(None),
     };
-    park(tx, scope, subject, pause, caller, ended).map(Some)
+    let EndedAttempt { ending, reason, resets_at, .. } = *ended;
+    park(tx, scope, subject, pause, &caller.holder.id, (ending, reason, resets_at)).map(Some)
+}
+
+/// Parks a preset that cannot be started as it is configured, until that changes.
+pub fn park_misconfigured(
+    tx: &mut dyn Tx,
+    scope: &ParkingScope,
+    reason: &str,
+    actor: &str,
+) -> Result<Parking> {
+    let [_, _, preset] = scope.subjects();
+    park(tx, scope, preset, Pause::UntilChanged, actor, (Ending::Misconfigured, reason, None))
 }
 
 /// Whether the preset and not the task is to blame for an ending without a result: it would be one of several in a row, at
@@ -238,34 +250,34 @@ fn park(
     scope: &ParkingScope,
     subject: Subject,
     pause: Pause,
-    caller: &Caller,
-    ended: &EndedAttempt<'_>,
+    actor: &str,
+    (ending, reason, resets_at): (Ending, &str, Option<Timestamp>),
 ) -> Result<Parking> {
     let now = tx.now();
     let row = tx.parking(&subject)?.unwrap_or_else(|| Parking::new(subject));
     let next_try_at = match pause {
-        Pause::Doubling(first, longest) if ended.resets_at.is_none() => {
+        Pause::Doubling(first, longest) if resets_at.is_none() => {
             Some(now.after(first.saturating_mul(1 << row.times_parked.min(16)).min(longest)))
         }
         _ => None,
     };
     let parked = Parking {
-        ending: Some(ended.ending),
+        ending: Some(ending),
         parked_at: Some(now),
         next_try_at,
-        resets_at: ended.resets_at,
+        resets_at,
         times_parked: row.times_parked.saturating_add(1),
-        reason: Some(ended.reason.to_owned()),
+        reason: Some(reason.to_owned()),
         until_changed: matches!(pause, Pause::UntilChanged).then(|| scope.fingerprint.clone()),
         probe: None,
         ..row
     };
     tx.save_parking(&parked)?;
     let detail = json!({
-        "subject": parked.subject.to_string(), "preset": scope.preset, "ending": ended.ending,
-        "reason": ended.reason, "resetsAt": ended.resets_at,
+        "subject": parked.subject.to_string(), "preset": scope.preset, "ending": ending,
+        "reason": reason, "resetsAt": resets_at,
     });
-    tx.append(NewEvent::new(EventKind::PresetParked, &caller.holder.id).detail(detail))?;
+    tx.append(NewEvent::new(EventKind::PresetParked, actor).detail(detail))?;
     Ok(parked)
 }
 

@@ -13,7 +13,7 @@ mod parking;
 mod pick_work;
 mod renew_slot;
 pub(crate) mod report;
-mod resumption;
+pub(crate) mod resumption;
 mod slot;
 mod waiting;
 mod work;
@@ -34,7 +34,7 @@ use crate::agents::Agent;
 use crate::database::DatabaseFile;
 use crate::execution::Execution;
 use crate::outage::{Outage, RETRY, is_outage};
-use crate::preset::Conversation;
+use crate::preset::{Conversation, UnusablePreset};
 use crate::supervise::Signals;
 use crate::wait::until_any;
 use log::DaemonLog;
@@ -124,6 +124,8 @@ pub trait RunnerCallbacks: Sync {
     /// Fails if no agent may be started any more. Called before work is picked.
     fn check(&self) -> Result<()>;
     fn preset(&self, name: &str) -> Result<AgentPreset>;
+    /// The preset, if its agent cannot be started as it is configured.
+    fn unusable(&self, preset: &str) -> Option<Box<UnusablePreset>>;
     /// The agent of a preset, with the conversation that it begins or resumes, if the agent supports that. The command passes
     /// the exec gate. Its environment is set, its input is not.
     fn agent(&self, preset: &str, conversation: Option<Conversation<'_>>) -> Result<Command>;

@@ -6,8 +6,8 @@ use tenure_core::id::TaskId;
 use tenure_core::kernel::{Grant, Terms};
 use tenure_core::lease::Lease;
 use tenure_core::parking::Parking;
-use tenure_core::rules::{Gate, begin_probe, gate};
-use tenure_core::store::{TaskFilter, Tx};
+use tenure_core::rules::{Gate, begin_probe, gate, park_misconfigured};
+use tenure_core::store::{Durability, TaskFilter, Tx};
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result, Timestamp};
 
@@ -25,6 +25,20 @@ pub(super) fn admit(tx: &mut dyn Tx, cx: &RunnerContext<'_>, grant: &Grant, purp
         Gate::Probe(due) => begin_probe(tx, &due, grant.lease.fence),
         Gate::Closed(parking) => Err(closed(&parking, tx.now())),
     }
+}
+
+/// Parks a preset of this runner that cannot be started as it is configured now. Fails then, so that the runner ends.
+pub(super) fn check_presets(cx: &RunnerContext<'_>, slot: &RunnerSlot) -> Result<()> {
+    for name in std::iter::once(&cx.options.preset).chain(&cx.options.reviewer) {
+        let Some(unusable) = cx.callbacks.unusable(name) else { continue };
+        let (parking, now) = cx.store.write(Durability::Power, |tx| {
+            let reason = unusable.error.reason();
+            let parking = park_misconfigured(tx, &unusable.scope, &reason, &slot.runner.id)?;
+            Ok((parking, tx.now()))
+        })?;
+        return Err(closed(&parking, now));
+    }
+    Ok(())
 }
 
 /// The error with which a runner ends.

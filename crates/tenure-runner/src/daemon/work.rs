@@ -125,6 +125,7 @@ impl RunnerLoop<'_, '_> {
             self.prune_schedule.prune(self.cx.store);
         }
         self.cx.callbacks.check()?;
+        parking::check_presets(self.cx, slot)?;
         let found = self.find(slot)?;
         self.slot_in_doubt = false;
         self.cx.outage.over();

@@ -79,6 +79,8 @@ impl std::fmt::Debug for Target<'_> {
 pub struct NotStarted {
     pub code: ErrorCode,
     pub message: String,
+    /// Its preset cannot be started as it is configured, and was parked for that.
+    pub parked: bool,
 }
 
 /// Serves one project. An error becomes the verdict of this project and does not affect others.
@@ -163,6 +165,7 @@ fn start(target: &Target<'_>, mut verdict: Verdict, count: usize, done: &Actions
                 verdict.reason = format!("{}; {what}: {}", verdict.reason, refusal.message);
                 return verdict;
             }
+            Err(refusal) if refusal.parked => return Verdict::new(Decision::Parked, refusal.message),
             // Another process started a runner first.
             Err(refusal) if refusal.code == ErrorCode::RunnerActive => {
                 return Verdict::new(Decision::Running, refusal.message);

@@ -1,14 +1,18 @@
 //! `tenure why`: what blocks a task or the whole project, and the command that helps.
 
+use std::ffi::OsString;
+
 use serde_json::json;
 use tenure_core::duration::format_rounded;
 use tenure_core::error::{QueuedWaiter, SectionInUse, TaskName};
 use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Terms};
 use tenure_core::lease::{Lease, LeaseState, Resource};
+use tenure_core::parking::{Parking, Subject};
 use tenure_core::store::{LeaseFilter, TaskFilter, View};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Timestamp, reference, wire};
+use tenure_runner::preset::{self, PresetError, PresetSource};
 
 use super::{lease_view, runner_view, usage_view};
 use crate::answer::{Answer, Hint};
@@ -451,10 +455,13 @@ fn why_not_claimed(
     let viewer = open.viewer(view, identity)?;
     let mut reasons: Vec<Reason> = Vec::new();
     for parking in view.parked()? {
+        let remedy = remedy_for(app, open, &parking);
         reasons.push(Reason {
             kind: "parked",
             sentence: format!("{}.", runner_view::parked_line(&parking, view.now())),
-            hint: Some(Hint::new("to try it now, start a runner", "tenure runners start")),
+            hint: Some(
+                remedy.unwrap_or_else(|| Hint::new("to try it now, start a runner", "tenure runners start")),
+            ),
             first: None,
         });
     }
@@ -467,6 +474,19 @@ fn why_not_claimed(
         });
     }
     Ok(reasons)
+}
+
+/// What helps if a preset is parked because it lacks a permission.
+fn remedy_for(app: &App<'_>, open: &Open<'_>, parking: &Parking) -> Option<Hint> {
+    let Subject::Preset(name) = &parking.subject else { return None };
+    let path = app.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
+    match preset::resolve(name, &PresetSource::of(&open.config, &open.paths.root, path)) {
+        Err(PresetError::Access { source, .. }) => {
+            let (what, command) = source.remedy();
+            Some(Hint::new(what, command))
+        }
+        _ => None,
+    }
 }
 
 /// The exclusive lock, which pauses runners.

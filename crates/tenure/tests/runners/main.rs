@@ -19,6 +19,7 @@ mod hooks;
 mod idle;
 mod limited;
 mod locks;
+mod misconfigured;
 mod outage;
 mod output;
 mod parked;

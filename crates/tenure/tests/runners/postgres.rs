@@ -15,6 +15,7 @@ mod idle;
 mod limited;
 mod locks;
 mod lost_answer;
+mod misconfigured;
 mod outage;
 mod output;
 mod parked;

@@ -124,7 +124,7 @@ fn wake_up_takes_every_path_of_the_decision_table() {
             "error",
             if SUITE.is_on_postgres() { "cannot be reached" } else { "damaged or not a database" },
         ),
-        ("agentless", "error", "cannot be run"),
+        ("agentless", "parked", "preset claude is parked: there is no "),
         ("held", "idle", "all remaining tasks are held (1)"),
     ];
     assert_eq!(decided.len(), expected.len(), "{decided:#?}");

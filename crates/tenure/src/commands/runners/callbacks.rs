@@ -15,7 +15,9 @@ use tenure_runner::agents::Place;
 use tenure_runner::daemon::log::DaemonLog;
 use tenure_runner::daemon::{AgentPreset, Beginning, Purpose, ResumeReason, RunnerCallbacks, RunnerEvent};
 use tenure_runner::hooks::{HookContext, HookFilter, fire};
-use tenure_runner::preset::{self, AgentCommand, Conversation, PresetSource, SESSION_MARKERS};
+use tenure_runner::preset::{
+    self, AgentCommand, Conversation, PresetSource, SESSION_MARKERS, UnusablePreset,
+};
 use tenure_runner::processes::children;
 use tenure_runner::prompt::{self, Brief, Role};
 use tenure_runner::spec_section::spec_text;
@@ -46,9 +48,12 @@ pub(super) struct RunnerHost<'a> {
 
 impl RunnerHost<'_> {
     fn resolve(&self, name: &str) -> Result<AgentCommand> {
+        preset::resolve(name, &self.presets()).map_err(|e| Error::Config(e.to_string()))
+    }
+
+    fn presets(&self) -> PresetSource<'_> {
         let path = self.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
-        preset::resolve(name, &PresetSource::of(self.config, &self.root, path))
-            .map_err(|e| Error::Config(e.to_string()))
+        PresetSource::of(self.config, &self.root, path)
     }
 
     fn diff_since(&self, task: &Task) -> Option<String> {
@@ -136,6 +141,10 @@ impl RunnerCallbacks for RunnerHost<'_> {
         let require_report = self.config.runners.require_report.unwrap_or(command.agent.is_known());
         let can_begin = command.can_begin();
         Ok(AgentPreset { agent: command.agent, scope: command.scope(), require_report, can_begin })
+    }
+
+    fn unusable(&self, preset: &str) -> Option<Box<UnusablePreset>> {
+        preset::resolve_or_park(preset, &self.presets()).err()
     }
 
     fn agent(&self, name: &str, conversation: Option<Conversation<'_>>) -> Result<Command> {

@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use tenure_core::ErrorCode;
 use tenure_core::clock::SinceBoot;
 use tenure_core::config::TrustState;
+use tenure_core::rules::park_misconfigured;
 use tenure_core::runner::Runner;
 use tenure_runner::daemon::log::DaemonLog;
-use tenure_runner::preset::{self, PresetSource};
+use tenure_runner::preset::{self, PresetSource, UnusablePreset};
 use tenure_runner::retention;
 use tenure_runner::timer::Kind;
 use tenure_runner::wakeup::{self, Decision, NotStarted, Recheck, Target, Verdict};
@@ -22,7 +23,7 @@ use tenure_sqlite::{Directory, IdleProject, KnownProject};
 
 use super::start;
 use crate::answer::{Answer, Hint};
-use crate::app::App;
+use crate::app::{App, Open};
 use crate::candidates::unregistered;
 use crate::cli::Global;
 use crate::env::{Env, Output};
@@ -286,7 +287,15 @@ fn wake_up(
             log.line(&format!("{}: {line}", root.display()));
         }
     };
+    let path = app.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
+    let source = PresetSource::of(&open.config, root, path);
     let start = |lost: Option<&Runner>| {
+        let preset = lost.map_or(&runners.preset, |runner| &runner.preset);
+        for name in std::iter::once(preset).chain(&reviewer) {
+            if let Err(unusable) = preset::resolve_or_park(name, &source) {
+                return Err(park(app, &open, &unusable, &actor));
+            }
+        }
         // The replacement keeps the section and the preset of the lost runner.
         let section = lost.and_then(|runner| runner.section.as_ref());
         let section = section.and_then(|id| open.read(|view| view.section(id)).ok().flatten());
@@ -299,15 +308,12 @@ fn wake_up(
         };
         match launched {
             Ok(data) => Ok(data["runner"]["id"].as_str().unwrap_or_default().to_owned()),
-            Err(report) => Err(NotStarted { code: report.code, message: report.message }),
+            Err(report) => Err(NotStarted { code: report.code, message: report.message, parked: false }),
         }
     };
-    let path = app.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
-    // A preset that cannot be resolved is reported by the runner that is started with it.
-    let source = PresetSource::of(&open.config, root, path);
-    let scopes = std::iter::once(&runners.preset)
-        .chain(&reviewer)
-        .filter_map(|name| preset::resolve(name, &source).ok().map(|agent| agent.scope()));
+    let scopes = std::iter::once(&runners.preset).chain(&reviewer).map(|name| {
+        preset::resolve_or_park(name, &source).map_or_else(|unusable| unusable.scope, |agent| agent.scope())
+    });
     let target = Target {
         root,
         store: open.store.as_ref(),
@@ -331,6 +337,19 @@ fn wake_up(
     // The rows on a server change without a change of the project's files.
     let rest = if open.source.is_on_server() { Recheck::Unknown } else { rest };
     Ok((verdict, rest))
+}
+
+/// Parks a preset that cannot be started as it is configured: no wake-up tries it again until that has changed.
+fn park(app: &App<'_>, open: &Open<'_>, unusable: &UnusablePreset, actor: &str) -> NotStarted {
+    let (reason, code) = (unusable.error.reason(), ErrorCode::Config);
+    if !app.global.dry_run {
+        let parked = open.write(|tx| park_misconfigured(tx, &unusable.scope, &reason, actor));
+        if let Err(report) = parked {
+            return NotStarted { code, message: report.to_string(), parked: false };
+        }
+    }
+    let message = format!("preset {} is parked: {reason}", unusable.scope.preset);
+    NotStarted { code, message, parked: true }
 }
 
 fn answer(app: &App<'_>, verdicts: &BTreeMap<PathBuf, Verdict>, hints: Vec<Hint>) -> Answer {
