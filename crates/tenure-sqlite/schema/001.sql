@@ -118,6 +118,8 @@ CREATE UNIQUE INDEX leases_open ON leases (resource_kind, resource_id) WHERE end
 CREATE INDEX leases_history ON leases (resource_kind, resource_id, fence);
 CREATE INDEX leases_expiry ON leases (resource_kind, expires_at) WHERE ended_at IS NULL;
 CREATE INDEX leases_holder ON leases (holder_id) WHERE ended_at IS NULL;
+-- What a session may still renew after a clean-up.
+CREATE INDEX leases_expired ON leases (holder_id, ended_at) WHERE end_reason = 'expired';
 CREATE INDEX leases_process ON leases (process) WHERE ended_at IS NULL AND process IS NOT NULL;
 
 CREATE TABLE tickets (

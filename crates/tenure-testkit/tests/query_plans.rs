@@ -176,6 +176,10 @@ fn statements<const POSTGRES: bool>() -> Statements {
     tx.call("leases_of_holder", |tx| {
         tx.leases(&LeaseFilter { holder: Some(holder.clone()), ..LeaseFilter::default() })
     });
+    tx.call("expired_leases_of_holder", |tx| {
+        let expired_since = Some(Timestamp::from_millis(0));
+        tx.leases(&LeaseFilter { holder: Some(holder.clone()), expired_since, ..LeaseFilter::default() })
+    });
     tx.call("task_leases_in_section", |tx| tx.task_leases_in_section(&section, &holder));
     tx.call("tickets", |tx| tx.tickets(&resource));
     tx.call("work_tickets", |tx| tx.work_tickets());

@@ -48,7 +48,7 @@ pub use override_status::{Overridden, override_status};
 pub use queue::{Waiter, count_before, dequeue, enqueue, waiters_before};
 pub use reconcile::{Repairs, close_dead_runners, reconcile};
 pub use refusal::{in_the_way, locked, queued_waiter, reserved_work, sections_in_use};
-pub use renew::{Beat, check, renew};
+pub use renew::{Beat, check, renew, renewable};
 pub(crate) use resource::close_if_lapsed;
 pub use resource::{
     acquire_resource, evict_unless_alive, is_live, must_hold, release_resource, renew_resource,

@@ -10,10 +10,10 @@ use super::work_queue::Reservations;
 use crate::context::Context;
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
-use crate::holder::Caller;
+use crate::holder::{Caller, Holder};
 use crate::id::{SectionId, TaskId};
 use crate::lease::{Lease, LeaseState, Resource, ResourceKind};
-use crate::store::{LeaseBeat, NewLease, Tx, View};
+use crate::store::{LeaseBeat, LeaseFilter, NewLease, Tx, View};
 use crate::task::TaskStatus;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,7 +50,10 @@ pub fn renew(
                 Some(section) => section_taken(tx, ctx, &section.id, &lease)?,
                 None => false,
             };
-            if !untouched || taken {
+            // Work that nothing supervises may have stopped, so a waiter comes first.
+            let reserved =
+                lease.process.is_none() && Reservations::before(tx, ctx, None)?.of(&found).is_some();
+            if !untouched || taken || reserved {
                 return Err(lost());
             }
             revive(tx, &lease, &id, found.status)?;
@@ -73,6 +76,38 @@ pub fn renew(
         }
     }
     Ok(lease)
+}
+
+/// How long after its end an expired lease may be renewed by a holder that nothing supervises.
+const RENEWABLE: Duration = Duration::from_hours(24);
+/// At most this many expired leases are considered.
+const MOST_EXPIRED: u64 = 50;
+
+/// The leases of tasks that `holder` has without a process and may renew: open ones, and those that a clean-up has closed as
+/// expired while no other holder was granted the task since. [`renew`] decides whether a lease is revived.
+pub fn renewable(view: &dyn View, ctx: &Context<'_>, holder: &Holder) -> Result<Vec<Lease>> {
+    let open = LeaseFilter {
+        kinds: Some(vec![ResourceKind::Task]),
+        holder: Some(holder.clone()),
+        ..LeaseFilter::default()
+    };
+    let closed = LeaseFilter {
+        expired_since: Some(view.now().before(RENEWABLE)),
+        newest_first: true,
+        limit: Some(MOST_EXPIRED),
+        ..open.clone()
+    };
+    let mut found = view.leases(&open)?;
+    for lease in view.leases(&closed)? {
+        if view.latest_lease(&lease.resource)?.is_some_and(|latest| latest.is_same(&lease)) {
+            found.push(lease);
+        }
+    }
+    found.retain(|lease| {
+        let state = lease.state(view.now(), ctx.judge);
+        lease.process.is_none() && matches!(state, LeaseState::Live | LeaseState::Expired)
+    });
+    Ok(found)
 }
 
 /// Whether the caller still holds the task.

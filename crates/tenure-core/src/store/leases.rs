@@ -18,6 +18,8 @@ pub struct LeaseFilter {
     pub resource: Option<Resource>,
     pub holder: Option<Holder>,
     pub include_ended: bool,
+    /// Instead of the open leases, those that ended as expired at this time or later.
+    pub expired_since: Option<Timestamp>,
     /// Newest first if true, otherwise in the order of fences.
     pub newest_first: bool,
     pub limit: Option<u64>,

@@ -134,6 +134,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             nothing_is_revived_after_a_takeover,
             nothing_is_revived_after_the_status_was_changed,
             a_released_or_evicted_lease_is_not_revived,
+            a_lease_without_a_process_is_renewed_after_a_cleanup_unless_a_waiter_comes_first,
             check_succeeds_only_for_a_live_lease,
             a_fence_counts_only_for_its_own_task,
             a_slot_is_renewed_revived_and_lost_like_a_task,

@@ -126,6 +126,42 @@ pub(super) fn a_released_or_evicted_lease_is_not_revived(fresh: &dyn Fn() -> Fix
     assert_eq!(refused(f.revive(&ann, "A")), ErrorCode::LeaseLost);
 }
 
+pub(super) fn a_lease_without_a_process_is_renewed_after_a_cleanup_unless_a_waiter_comes_first(
+    fresh: &dyn Fn() -> Fixture,
+) {
+    let f = fresh();
+    for key in ["A", "B", "C", "D"] {
+        f.add_task(key);
+    }
+    let (ann, bob) = (f.bare("ann"), f.worker("bob", 7));
+    let renewable = || {
+        let mut found = f.read(|view| kernel::renewable(view, &f.context(), &ann.holder));
+        found.sort_by_key(|lease| lease.fence);
+        found
+    };
+    let leases = ["A", "B", "C"].map(|key| f.claim(&ann, key).unwrap().lease);
+    f.claim(&f.worker("ann", 9), "D").unwrap();
+    assert_eq!(renewable(), leases, "not the one that a process supervises");
+    f.clock.advance(TTL);
+    f.cleanup();
+    f.claim(&bob, "C").unwrap();
+    let fences = || renewable().iter().map(|lease| lease.fence).collect::<Vec<_>>();
+    assert_eq!(fences(), [leases[0].fence, leases[1].fence], "not the one that was granted since");
+    // A waiter that has asked for B comes before its earlier holder.
+    let (ticket, wish) = f.wait_for(&bob, &Resource::task(&f.id("B")), "bell");
+    assert_eq!(f.revive(&ann, "A").unwrap().fence, leases[0].fence);
+    assert_eq!((f.status("A"), f.status("B")), (TaskStatus::InProgress, TaskStatus::Pending));
+    assert_eq!(refused(f.revive(&ann, "B")), ErrorCode::LeaseLost);
+    assert_eq!(refused(f.revive(&ann, "C")), ErrorCode::NotHolder);
+    f.write(|tx| kernel::dequeue(tx, &f.context(), ticket, &wish)).unwrap();
+    assert_eq!(f.revive(&ann, "B").unwrap().fence, leases[1].fence);
+    // Long after its end, a lease is not taken up again.
+    f.clock.advance(TTL);
+    f.cleanup();
+    f.clock.advance(Duration::from_hours(25));
+    assert_eq!(fences(), []);
+}
+
 pub(super) fn check_succeeds_only_for_a_live_lease(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");

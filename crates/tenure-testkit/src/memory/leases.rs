@@ -33,7 +33,13 @@ impl ReadLeases for MemoryTx {
 
     fn leases(&self, filter: &LeaseFilter) -> Result<Vec<Lease>> {
         let fits = |lease: &&Lease| {
-            (filter.include_ended || lease.is_open())
+            let wanted = match filter.expired_since {
+                Some(since) => {
+                    lease.ended.is_some_and(|(at, reason)| reason == EndReason::Expired && at >= since)
+                }
+                None => filter.include_ended || lease.is_open(),
+            };
+            wanted
                 && filter.kinds.as_ref().is_none_or(|kinds| kinds.contains(&lease.resource.kind))
                 && filter.resource.as_ref().is_none_or(|resource| lease.resource == *resource)
                 && filter.holder.as_ref().is_none_or(|holder| lease.held_by(holder))

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tenure_core::error::TaskName;
 use tenure_core::holder::{Caller, Holder};
 use tenure_core::kernel::{self, Beat, Finish};
-use tenure_core::lease::{Lease, LeaseState, ResourceKind};
+use tenure_core::lease::Lease;
 use tenure_core::rules::leave_agent;
 use tenure_core::store::{Durability, LeaseFilter};
 use tenure_core::task::TaskStatus;
@@ -99,7 +99,7 @@ fn handle(app: &mut App<'_>, event: SessionEvent) -> CommandResult<()> {
         }
         SessionEvent::PostToolUse => {
             let open = app.open_at(project)?;
-            renew(app, &open, &session)
+            renew(&open, &session)
         }
         SessionEvent::SessionEnd if session.is_own => {
             let open = app.open_at(project)?;
@@ -174,28 +174,18 @@ fn print_page(app: &mut App<'_>, open: &Open<'_>, session: &Session) -> CommandR
     Ok(())
 }
 
-/// The tasks that the session holds without a process, including those whose lease has expired and was not taken over. A
-/// lease with a process is renewed and ended by its supervisor.
+/// The tasks that the session holds without a process, including those whose lease has expired and was not taken over, also
+/// if a clean-up has closed it. A lease with a process is renewed and ended by its supervisor.
 fn held(
-    app: &App<'_>,
     open: &Open<'_>,
     session: &Session,
     is_due: fn(&Lease, Timestamp) -> bool,
 ) -> CommandResult<Vec<TaskName>> {
     let holder = Holder::agent(&session.agent);
-    let filter = LeaseFilter {
-        kinds: Some(vec![ResourceKind::Task]),
-        holder: Some(holder.clone()),
-        ..LeaseFilter::default()
-    };
     Ok(open.read(|view| {
         let now = view.now();
-        let mut leases = view.leases(&filter)?;
-        leases.retain(|lease| {
-            let state = lease.state(now, app.env.judge.as_ref());
-            let is_held = matches!(state, LeaseState::Live | LeaseState::Expired);
-            is_held && lease.process.is_none() && is_due(lease, now)
-        });
+        let mut leases = kernel::renewable(view, &open.context(), &holder)?;
+        leases.retain(|lease| is_due(lease, now));
         if leases.is_empty() {
             return Ok(Vec::new());
         }
@@ -209,10 +199,10 @@ fn held(
 }
 
 /// Renews the leases that have passed half of their ttl, so that frequent tool calls cost little.
-fn renew(app: &App<'_>, open: &Open<'_>, session: &Session) -> CommandResult<()> {
+fn renew(open: &Open<'_>, session: &Session) -> CommandResult<()> {
     let ctx = open.context();
     let caller = Caller::new(Holder::agent(&session.agent));
-    for name in held(app, open, session, |lease, now| lease.expires_at.since(now) <= lease.ttl / 2)? {
+    for name in held(open, session, |lease, now| lease.expires_at.since(now) <= lease.ttl / 2)? {
         // A lease that was lost meanwhile does not keep the others from being renewed.
         let _ = open.store.write(Durability::Process, |tx| {
             let beat = Beat { revive: true, ..Beat::default() };
@@ -231,7 +221,7 @@ fn release(app: &mut App<'_>, open: &Open<'_>, session: &Session, why: &str) -> 
         !why.is_empty() && why.len() <= 64 && why.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     let message =
         format!("its Claude Code session ended{}", if is_word { format!(" ({why})") } else { String::new() });
-    for name in held(app, open, session, |_, _| true)? {
+    for name in held(open, session, |lease, _| lease.is_open())? {
         let hook_filter = hooks::filter(app, open);
         let hook_contexts = open.write(|tx| {
             let finished = kernel::finish(tx, &ctx, &caller, &name, Finish::Release(Some(&message)), false)?;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tenure_core::{Clock, SystemClock};
+use tenure_testkit::cli::until;
 
 use crate::support::{Ran, TestEnv};
 
@@ -271,6 +272,34 @@ fn a_lease_that_expired_and_was_not_taken_over_is_renewed_and_released() {
     assert_eq!(["F001", "F002"].map(|key| project.holder(key)), [None, None]);
     let open = project.query("SELECT count(*) FROM leases WHERE ended_at IS NULL AND resource_kind = 'task'");
     assert_eq!(open, 0, "the expired lease was closed, too");
+}
+
+#[test]
+fn a_lease_that_a_clean_up_has_closed_is_renewed_unless_another_comes_first() {
+    let project = Project::new();
+    let session = project.session(ONE);
+    session.start("startup");
+    session.shell_ok("tenure task claim F001 --ttl 60m && tenure task claim F002 --ttl 60m");
+    session.shell_ok("tenure task claim F003 --ttl 60m");
+    let mut waiter = project.env.process(&["-q", "tasks", "claim", "F003", "--wait", "--agent", "carl"]);
+    let mut waiter = waiter.spawn().unwrap();
+    until("it waits", || project.query("SELECT count(*) FROM tickets") == 1);
+    for key in ["F001", "F002", "F003"] {
+        project.ends_in(key, -5);
+    }
+    project.cli(&["locks", "cleanup"]);
+    assert_eq!(project.holder("F001"), None, "the clean-up has returned the task");
+    project.cli(&["tasks", "claim", "F002", "--agent", "bob"]);
+    // Whether the waiter has been granted F003 yet or not.
+    session.use_tool();
+    assert!(waiter.wait().unwrap().success());
+    let holders = ["F001", "F002", "F003"].map(|key| project.holder(key));
+    assert_eq!(holders, [Some(session.agent()), Some("bob".to_owned()), Some("carl".to_owned())]);
+    assert_eq!(project.minutes_left("F001"), 60);
+    // The session is told when it uses what it has lost.
+    let lost = session.shell("tenure task check F002");
+    assert_eq!(lost.code, 8, "{lost:?}");
+    assert!(lost.err.contains("bob"), "{lost:?}");
 }
 
 /// Claude Code ends the hooks of a session's end after 1.5 seconds, and waits longer for the others.

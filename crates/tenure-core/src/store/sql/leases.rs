@@ -145,7 +145,10 @@ impl<T: SqlTx> ReadLeases for T {
         }
         let mut terms = vec!["true".to_owned()];
         let mut values: Vec<Cell<'_>> = Vec::new();
-        if !filter.include_ended {
+        if let Some(since) = filter.expired_since {
+            terms.push("end_reason = 'expired' AND ended_at >= ?".to_owned());
+            values.push(self.on_store_clock(since).into());
+        } else if !filter.include_ended {
             terms.push("ended_at IS NULL".to_owned());
         }
         if let Some(kinds) = &filter.kinds {
