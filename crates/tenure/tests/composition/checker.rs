@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use crate::history::{Between, Call, Event, History, Line, Snapshot, Ticket};
+use crate::history::{Between, Call, Event, History, Line, Pause, Snapshot, Ticket};
 
 /// The journal's clock has hundredths of a second.
 const TICK: i64 = 10;
@@ -365,26 +365,29 @@ fn answers(history: &History, faults: &mut Vec<String>) {
         if call.reacquired && call.reacquired_from.is_some() && call.granted != call.reacquired_from {
             faults.push(format!("L6: the lease was given back under another fence: {call:?}"));
         }
-        if !call.killed && !is_expected(call) {
+        if !call.killed && !is_expected(history, call) {
             faults.push(format!("unexpected answer: {call:?}"));
         }
     }
 }
 
 /// Whether a command may end with this code.
-fn is_expected(call: &Call) -> bool {
+fn is_expected(history: &History, call: &Call) -> bool {
     let Some(code) = call.code else { return false };
     // 1: the store was away for too long.
     let store = code == 1 && call.error.as_deref() == Some("STORE_ERROR");
+    // 1: a runner that was paused is still there after its time to stop.
+    let paused = || history.pauses.iter().any(|pause| is_paused_runner(pause, call));
+    let late = code == 1 && call.verb == "stop" && paused();
     let codes: &[i32] = match call.verb {
         // 2: the task cannot be claimed in its status. 8: the lease was lost while earlier processes were reaped.
         "claim" => &[0, 2, 4, 6, 8, 9, 10],
         "next" => &[0, 8, 9, 10],
         "renew" | "release" | "done" => &[0, 8],
         "evict" => &[0, 4],
-        "cleanup" | "list" => &[0],
-        // 1: a paused runner is still there after its time to stop; or the store of a project is away.
-        "stop" | "wakeup" => &[0, 1],
+        "cleanup" | "list" | "stop" => &[0],
+        // 1: the store of a project is away.
+        "wakeup" => &[0, 1],
         // Its task was taken over, evicted, or cannot be claimed; or its command was killed.
         "run" => &[0, 2, 4, 6, 8, 9, 10, 137],
         "override" => &[0, 2, 4, 6],
@@ -395,7 +398,12 @@ fn is_expected(call: &Call) -> bool {
         "job" => &[0, 2, 4, 6, 8],
         _ => &[0, 2, 4],
     };
-    store || codes.contains(&code)
+    store || late || codes.contains(&code)
+}
+
+/// Whether a runner was paused while the call waited.
+fn is_paused_runner(pause: &Pause, call: &Call) -> bool {
+    pause.is_runner && pause.from <= call.ended && call.begun <= pause.to
 }
 
 /// L3, L5: a lease refuses others only while its time lasts and its process is not dead.

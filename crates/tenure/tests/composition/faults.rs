@@ -23,7 +23,8 @@ pub(crate) fn strike(storm: &Storm) {
                 resume(storm, pause);
             }
             let mut stop = |pid, millis| {
-                let pause = Pause { pid, from: now(), to: 0 };
+                let pause =
+                    Pause { pid, from: now(), to: 0, is_runner: command_of(pid).contains(" runners start ") };
                 processes::signal(pid, Signal::STOP);
                 paused.push((pause, Instant::now() + Duration::from_millis(millis)));
             };

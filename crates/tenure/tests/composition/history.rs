@@ -199,6 +199,8 @@ pub(crate) struct Pause {
     pub(crate) pid: u32,
     pub(crate) from: i64,
     pub(crate) to: i64,
+    /// It runs agents.
+    pub(crate) is_runner: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -256,8 +258,9 @@ impl fmt::Display for History {
         for Kill { pid, at, dead_by, attempt, command } in &self.kills {
             writeln!(f, "Kill {pid} at {at}, dead by {dead_by:?}, attempt {attempt:?}: {command}")?;
         }
-        for Pause { pid, from, to } in &self.pauses {
-            writeln!(f, "Pause {pid} from {from} to {to}")?;
+        for Pause { pid, from, to, is_runner } in &self.pauses {
+            let what = if *is_runner { " of a runner" } else { "" };
+            writeln!(f, "Pause{what} {pid} from {from} to {to}")?;
         }
         Ok(())
     }

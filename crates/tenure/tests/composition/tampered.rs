@@ -2,7 +2,7 @@
 
 use crate::checker::faults;
 use crate::history::{
-    AttemptRow, Between, Call, Event, History, Kill, LeaseRow, Line, Snapshot, TaskRow, Ticket,
+    AttemptRow, Between, Call, Event, History, Kill, LeaseRow, Line, Pause, Snapshot, TaskRow, Ticket,
 };
 
 /// Events are 100 ms apart.
@@ -224,6 +224,23 @@ fn every_tampered_history_is_detected() {
         let found = faults(&history);
         assert!(found.iter().any(|fault| fault.contains(expected)), "{expected:?} not in {found:#?}");
     }
+}
+
+#[test]
+fn only_a_runner_that_was_paused_meanwhile_may_fail_to_stop_in_time() {
+    let unexpected = |pauses: &[Pause]| {
+        let mut history = correct_history();
+        history.calls.push(Call { code: Some(1), ..call("boss", 17, "stop", "", 10, 20) });
+        history.pauses = pauses.to_vec();
+        faults(&history).iter().any(|fault| fault.contains("unexpected answer"))
+    };
+    let pause = |is_runner, from, to| Pause { pid: 40, from, to, is_runner };
+    assert!(unexpected(&[]));
+    assert!(!unexpected(&[pause(true, 900, 1200)]));
+    assert!(!unexpected(&[pause(true, 1500, 1600)]));
+    assert!(unexpected(&[pause(true, 300, 900)]), "it went on before");
+    assert!(unexpected(&[pause(true, 2100, 2200)]), "it was paused later");
+    assert!(unexpected(&[pause(false, 900, 2200)]), "it is not a runner");
 }
 
 /// What is found if a later process takes T, for which these tickets were there before.
