@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tenure_core::{Clock, SystemClock, Timestamp};
 
-use tenure_testkit::cli::until;
+use tenure_testkit::cli::{full_or, until};
 
 use crate::project::Project;
 
@@ -23,6 +23,10 @@ fn limit() -> (String, Timestamp) {
     let output = USAGE_LIMIT.replace("1794824450", &seconds.to_string());
     assert_ne!(output, USAGE_LIMIT);
     (output, Timestamp::from_millis(seconds * 1000))
+}
+
+fn is_full() -> bool {
+    full_or(1, 0) == 1
 }
 
 fn time(value: &Value) -> Timestamp {
@@ -188,7 +192,7 @@ fn an_agent_that_only_mentions_a_limit_is_charged_and_fails_its_task_in_the_end(
     assert_eq!(project.ok(&["status"])["parked"], serde_json::json!([]));
 }
 
-/// The first attempt began 35 seconds before the limit, as the store sees it.
+/// The first attempt began 35 seconds before the limit: in fact with `TENURE_TEST_FULL`, otherwise as the store sees it.
 fn a_limit_after_a_while_of_work_against_a_backlog_of(count: usize) {
     let project = Project::with(CONFIG);
     let answer = r#"print {"type":"assistant","message":{"content":[{"type":"text","text":"working"}]}}"#;
@@ -200,8 +204,11 @@ fn a_limit_after_a_while_of_work_against_a_backlog_of(count: usize) {
     std::fs::write(project.shared("limit"), limit().0).unwrap();
     let runner = project.runner(&[]);
     project.wait_for("tried");
-    let long_ago = "UPDATE attempts SET started_at = started_at - 35000";
-    project.sql(long_ago);
+    if is_full() {
+        std::thread::sleep(Duration::from_secs(35));
+    } else {
+        project.sql("UPDATE attempts SET started_at = started_at - 35000");
+    }
     project.give("go");
     assert_eq!(runner.end().code, Some(1));
     assert_eq!(project.marks("tried").len(), 1, "the rest of the backlog waits");
@@ -299,6 +306,64 @@ fn parking_survives_the_death_of_the_runner() {
     until("it is tried again", || project.marks("begun").len() == 2);
     again.signal(rustix::process::Signal::TERM);
     assert_eq!(again.end().code, Some(0));
+}
+
+fn wake_up(project: &Project) -> String {
+    let answer = project.ok(&["runners", "wakeup"]);
+    answer["results"][0]["decision"].as_str().unwrap().to_owned()
+}
+
+/// The network is away for three minutes while a timer calls wake-up. `TENURE_TEST_FULL` lets that time pass; otherwise each
+/// pause is over as soon as it begins, and counts in full.
+fn an_outage_of_three_minutes_against_a_backlog_of(count: usize) {
+    let project = Project::with(CONFIG);
+    project.trust();
+    let keys: Vec<String> = (1..=count).map(|n| format!("T{n}")).collect();
+    for key in &keys {
+        let done = format!("tenure task done {key}");
+        project.task(key, &["mark tried", "replay outage", &done]);
+    }
+    std::fs::write(project.shared("outage"), NO_CONNECTION).unwrap();
+    let parked = || project.ok(&["status"])["parked"][0].clone();
+    let mut passed = Duration::ZERO;
+    let mut pauses = Vec::new();
+    while passed < Duration::from_mins(3) {
+        assert_eq!(wake_up(&project), "started", "{pauses:?}");
+        until("the host is parked", || parked()["timesParked"] == pauses.len() + 1);
+        until("its runner has ended", || project.runners().is_empty());
+        let row = parked();
+        let pause = time(&row["nextTryAt"]).since(time(&row["parkedAt"]));
+        assert_eq!((row["kind"].as_str(), wake_up(&project).as_str()), (Some("host"), "parked"), "{row}");
+        expect_no_loss(&project, &keys, "pending");
+        pauses.push(pause);
+        assert_eq!(project.marks("tried").len(), pauses.len(), "one task is tried after each pause");
+        if is_full() {
+            while SystemClock.now() < time(&row["nextTryAt"]) {
+                std::thread::sleep(Duration::from_millis(500));
+            }
+        } else {
+            project.sql("UPDATE parkings SET next_try_at = 1000 WHERE next_try_at IS NOT NULL");
+        }
+        passed += pause;
+    }
+    assert_eq!(pauses, [30, 60, 120].map(Duration::from_secs));
+    std::fs::remove_file(project.shared("outage")).unwrap();
+    assert_eq!(wake_up(&project), "started");
+    for key in &keys {
+        project.wait_until(key, "completed");
+    }
+    expect_no_loss(&project, &keys, "completed");
+    assert_eq!(project.ok(&["status"])["parked"], serde_json::json!([]));
+}
+
+#[test]
+fn an_outage_of_three_minutes_loses_no_task_of_a_backlog_of_two() {
+    an_outage_of_three_minutes_against_a_backlog_of(2);
+}
+
+#[test]
+fn an_outage_of_three_minutes_loses_no_task_of_a_backlog_of_ten() {
+    an_outage_of_three_minutes_against_a_backlog_of(10);
 }
 
 /// The agent is started by `runners start` again and again, as by a person or, after each pause, by wake-up.
