@@ -379,7 +379,7 @@ fn lost_message(lost: &Lost) -> String {
         }
         (Some(current), _) => format!("you no longer hold {key}: {} has it now", current.holder),
         (None, Some(LeaseState::Ended(reason))) => {
-            format!("you no longer hold {key}: the lease was {}", reason.as_str().replace('_', " "))
+            format!("you no longer hold {key}: the lease has ended ({})", reason.as_str().replace('_', " "))
         }
         (None, Some(LeaseState::Expired)) => format!("you no longer hold {key}: the lease has expired"),
         (None, Some(LeaseState::HolderDead)) => {

@@ -154,6 +154,7 @@ pub const VERBS: &[(&str, Permission, Permission)] = &[
     ("hooks run", Refused, Refused),
     ("hooks deliver", Refused, Refused),
     ("config set", Refused, Refused),
+    ("config unset", Refused, Refused),
     ("config edit", Refused, Refused),
     ("trust", Refused, Refused),
     ("trust list", Refused, Refused),

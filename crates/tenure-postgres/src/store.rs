@@ -34,13 +34,15 @@ pub struct OpenOptions {
     pub patience: Duration,
     /// Every transaction is run and then rolled back.
     pub dry_run: bool,
+    /// Nothing is written: an older schema is refused instead of migrated.
+    pub read_only: bool,
     /// Replaces the server's clock in tests.
     pub clock: Option<Arc<dyn Clock>>,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { patience: Duration::from_secs(10), dry_run: false, clock: None }
+        Self { patience: Duration::from_secs(10), dry_run: false, read_only: false, clock: None }
     }
 }
 
@@ -76,10 +78,11 @@ impl PostgresStore {
         let mut store = Self::new(address, project, options)?;
         store.id = store.keep_trying(|connection| {
             let opened = store.look(connection)?;
-            if opened.id.is_some() && !migrate::is_latest(opened.version) {
+            let is_old = opened.id.is_some() && !migrate::is_latest(opened.version);
+            if is_old && !store.options.read_only {
                 migrate::migrate(connection)?;
             }
-            Ok(opened.id)
+            Ok(opened.id.filter(|_| !is_old || !store.options.read_only))
         })?;
         Ok(store)
     }

@@ -227,6 +227,18 @@ pub enum Conversation<'a> {
     Resumed(&'a str),
 }
 
+/// The command line of a built-in preset with these permissions, whether or not its program is installed. If the agent
+/// cannot have these permissions here, it is the command line with a sandbox, and the reason.
+pub fn built_in_command(name: &str, source: &PresetSource<'_>) -> Option<(Vec<String>, Option<AccessError>)> {
+    let agent = BUILT_IN.iter().find(|agent| agent.name == name)?;
+    let with_sandbox = || Granted { has_sandbox: true, ..source.granted() };
+    let (args, obstacle) = match agent.args(&source.granted().access(None)) {
+        Ok(args) => (args, None),
+        Err(error) => (agent.args(&with_sandbox().access(None)).ok()?, Some(error)),
+    };
+    Some((std::iter::once(agent.program.to_owned()).chain(args).collect(), obstacle))
+}
+
 /// Resolves a preset's name.
 pub fn resolve(name: &str, source: &PresetSource<'_>) -> Result<AgentCommand, PresetError> {
     let own = source.configured.get(name);

@@ -31,11 +31,15 @@ pub struct OpenOptions {
     pub patience: Duration,
     /// Every transaction is run and then rolled back.
     pub dry_run: bool,
+    /// Nothing is written: an older schema is refused instead of migrated, and the log stays as it is.
+    pub read_only: bool,
+    /// Called with a sentence for the user when a turn to write takes longer than a second.
+    pub on_wait: Option<fn(&str)>,
 }
 
 impl OpenOptions {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, patience: Duration::from_secs(10), dry_run: false }
+        Self { clock, patience: Duration::from_secs(10), dry_run: false, read_only: false, on_wait: None }
     }
 }
 
@@ -46,6 +50,8 @@ struct Handle {
     conn: Option<Connection>,
     database: PathBuf,
     ends_with_process: Cell<bool>,
+    /// Only reads, so it leaves the log to others.
+    keeps_log: bool,
 }
 
 /// Connections whose log is moved into the database when the process ends.
@@ -96,7 +102,9 @@ impl Deref for Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         let Some(conn) = self.conn.take() else { return };
-        if !self.ends_with_process.get() {
+        if self.keeps_log {
+            drop(conn);
+        } else if !self.ends_with_process.get() {
             move_log(&conn, &self.database);
         } else if let (true, Ok(mut left)) = (has_log(&self.database), LEFT_OPEN.lock()) {
             left.push((conn, self.database.clone()));
@@ -151,7 +159,12 @@ impl SqliteStore {
         let kind = filesystem::check(path.parent().unwrap_or(path))?;
         let file = KnownFile::at(path).map_err(|e| io_error(&e, "inspect", path))?;
         let home = identity::home_of(path)?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | extra;
+        let access = if options.read_only {
+            OpenFlags::SQLITE_OPEN_READ_ONLY
+        } else {
+            OpenFlags::SQLITE_OPEN_READ_WRITE
+        };
+        let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX | extra;
         // With NOFOLLOW, SQLite accepts no symbolic link in any part of the path, and the folder is the caller's business.
         let real = real_folder(path)?;
         let conn = Connection::open_with_flags(&real, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)
@@ -167,10 +180,13 @@ impl SqliteStore {
         if let Some(pragmas) = sys::FULL_SYNC {
             conn.execute_batch(pragmas).map_err(|e| sql_error(&e))?;
         }
-        let gate = Gate::beside(path);
+        let gate = Gate::beside(path).on_wait(options.on_wait);
         let version = migrate::version(&conn)?;
         if version == 0 && !extra.contains(OpenFlags::SQLITE_OPEN_CREATE) {
             migrate::refuse_empty(&conn)?;
+        }
+        if version < migrate::LATEST && options.read_only {
+            return Err(Error::store("the database has an older schema, which only a change migrates"));
         }
         if version < migrate::LATEST {
             migrate::migrate(&conn, &gate)?;
@@ -178,8 +194,9 @@ impl SqliteStore {
         conn.busy_timeout(options.patience).map_err(|e| sql_error(&e))?;
         let identity = Identity::read(&conn)?.with_clock(&conn, options.clock.as_ref())?;
         let identity = RefCell::new(identity);
-        let conn =
-            Handle { conn: Some(conn), database: path.to_owned(), ends_with_process: Cell::new(false) };
+        let keeps_log = options.read_only;
+        let ends_with_process = Cell::new(false);
+        let conn = Handle { conn: Some(conn), database: path.to_owned(), ends_with_process, keeps_log };
         Ok(Self {
             conn,
             path: path.to_owned(),

@@ -21,8 +21,12 @@ use crate::sys;
 #[derive(Debug)]
 pub(crate) struct Gate {
     queue: PathBuf,
-    gate: PathBuf,
+    turn: PathBuf,
+    on_wait: Option<fn(&str)>,
 }
+
+/// How long a writer waits before it says so.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// Held for one transaction.
 #[derive(Debug)]
@@ -32,19 +36,30 @@ pub(crate) struct Pass {
 
 impl Gate {
     pub(crate) fn beside(database: &Path) -> Self {
-        Self { queue: database.with_extension("queue.lock"), gate: database.with_extension("gate.lock") }
+        Self {
+            queue: database.with_extension("queue.lock"),
+            turn: database.with_extension("gate.lock"),
+            on_wait: None,
+        }
+    }
+
+    /// Calls this with a sentence for the user when a turn takes longer than a second.
+    #[must_use]
+    pub(crate) fn on_wait(mut self, on_wait: Option<fn(&str)>) -> Self {
+        self.on_wait = on_wait;
+        self
     }
 
     /// The name of the file that a writer opens for its turn and closes after it.
     pub(crate) fn name(&self) -> Option<&OsStr> {
-        self.gate.file_name()
+        self.turn.file_name()
     }
 
     /// A turn, if no process has one or waits for one.
     pub(crate) fn try_enter(&self) -> Option<Pass> {
         let free = |path: &Path| open(path).ok().filter(|file| file.try_lock().is_ok());
         let queue = free(&self.queue)?;
-        let gate = free(&self.gate)?;
+        let gate = free(&self.turn)?;
         drop(queue);
         Some(Pass { _gate: gate })
     }
@@ -52,14 +67,14 @@ impl Gate {
     /// Waits for a turn, at most for `patience`.
     pub(crate) fn enter(&self, patience: Duration) -> Result<Pass> {
         let deadline = Instant::now() + patience;
-        let queue = lock(&self.queue, deadline)?;
-        let gate = lock(&self.gate, deadline)?;
+        let queue = lock(&self.queue, deadline, self.on_wait)?;
+        let gate = lock(&self.turn, deadline, self.on_wait)?;
         drop(queue);
         Ok(Pass { _gate: gate })
     }
 }
 
-fn lock(path: &Path, deadline: Instant) -> Result<File> {
+fn lock(path: &Path, deadline: Instant, on_wait: Option<fn(&str)>) -> Result<File> {
     let file = open(path).map_err(|e| io_error(&e, "open", path))?;
     match file.try_lock() {
         Ok(()) => return Ok(file),
@@ -75,7 +90,15 @@ fn lock(path: &Path, deadline: Instant) -> Result<File> {
         drop(sender.send(outcome));
     });
     spawned.map_err(|e| io_error(&e, "wait for", path))?;
-    match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+    let left = || deadline.saturating_duration_since(Instant::now());
+    let mut outcome = receiver.recv_timeout(SILENCE.min(left()));
+    if outcome.is_err() && !left().is_zero() {
+        if let Some(on_wait) = on_wait {
+            on_wait(&format!("Waiting for {}, which writes to the store...", holder(path)));
+        }
+        outcome = receiver.recv_timeout(left());
+    }
+    match outcome {
         Ok(Ok(file)) => Ok(file),
         Ok(Err(e)) => Err(io_error(&e, "lock", path)),
         Err(_) => Err(stuck(path)),
@@ -86,15 +109,19 @@ fn open(path: &Path) -> io::Result<File> {
     open_private(path, File::options().read(true).write(true).create(true).truncate(false))
 }
 
-fn stuck(path: &Path) -> Error {
-    let holder = sys::lock_holder(path).map_or_else(
+/// The process that has the lock, as far as the system reports it.
+fn holder(path: &Path) -> String {
+    sys::lock_holder(path).map_or_else(
         || "another process".to_owned(),
         |pid| {
             format!("process {pid}{}", sys::program_name(pid).map(|c| format!(" ({c})")).unwrap_or_default())
         },
-    );
+    )
+}
+
+fn stuck(path: &Path) -> Error {
     Error::Store {
-        message: format!("{holder} has kept the store from being written for too long"),
+        message: format!("{} has kept the store from being written for too long", holder(path)),
         hint: Some("if that process hangs, end it; its lock goes with it".to_owned()),
     }
 }
@@ -103,5 +130,5 @@ fn stuck(path: &Path) -> Error {
 /// holds the gate, otherwise the one that holds the lock before it.
 pub fn writer_of(database: &Path) -> Option<u32> {
     let gate = Gate::beside(database);
-    sys::lock_holder(&gate.gate).or_else(|| sys::lock_holder(&gate.queue))
+    sys::lock_holder(&gate.turn).or_else(|| sys::lock_holder(&gate.queue))
 }

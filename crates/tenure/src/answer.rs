@@ -10,16 +10,25 @@ pub(crate) struct Answer {
     pub(crate) text: Text,
     pub(crate) hints: Vec<Hint>,
     pub(crate) exit: u8,
+    /// What is printed with `--quiet` instead of the text: the key or id that the command is about.
+    pub(crate) key: Option<String>,
 }
 
 impl Answer {
     pub(crate) fn new(data: Value, text: Text) -> Self {
-        Self { data, text, hints: Vec::new(), exit: 0 }
+        Self { data, text, hints: Vec::new(), exit: 0, key: None }
     }
 
     #[must_use]
     pub(crate) fn hint(mut self, why: impl Into<String>, command: impl Into<String>) -> Self {
         self.hints.push(Hint { why: why.into(), command: command.into() });
+        self
+    }
+
+    /// Sets the key or id that is printed alone with `--quiet`.
+    #[must_use]
+    pub(crate) fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
         self
     }
 

@@ -19,7 +19,9 @@ use crate::cli::Global;
 use crate::env::Env;
 use crate::identity::{Identity, IdentityArgs};
 use crate::interrupt::Interrupts;
+use crate::late_notice::{self, LateNotice};
 use crate::layers::ConfigReader;
+use crate::local_time::LocalTime;
 use crate::printer::Printer;
 use crate::project::{self, Located, Project, ProjectPaths};
 use crate::report::{CommandResult, Report};
@@ -121,7 +123,10 @@ impl<'a> App<'a> {
         let config = config?;
         let source = self.source(&paths, &config)?;
         self.printer.detail(1, || format!("store    {}", source.shown()));
+        let notice = (source.is_on_server() && self.printer.shows_waits())
+            .then(|| LateNotice::new(format!("Waiting for {}...", source.shown())));
         let store = source.open()?;
+        drop(notice);
         if let Some(warning) = store.warning() {
             self.printer.warn(warning);
         }
@@ -160,6 +165,7 @@ impl<'a> App<'a> {
     pub(crate) fn store_options(&self) -> OpenOptions {
         let mut options = OpenOptions::new(self.env.clock.clone());
         options.dry_run = self.global.dry_run;
+        options.on_wait = self.printer.shows_waits().then_some(late_notice::print);
         if let Some(timeout) = self.global.timeout {
             options.patience = options.patience.min(timeout);
         }
@@ -203,6 +209,11 @@ impl<'a> App<'a> {
             Report::new(tenure_core::ErrorCode::Config, "neither HOME nor TENURE_HOME is set")
                 .hint("choose a folder", "export TENURE_HOME=/var/lib/tenure")
         })
+    }
+
+    /// Shows times in the user's time zone, or in UTC with `--utc`.
+    pub(crate) fn local_time(&self) -> LocalTime {
+        if self.global.utc { LocalTime::utc() } else { LocalTime::of(self.env) }
     }
 
     pub(crate) fn identity(&self, args: &IdentityArgs) -> CommandResult<Identity> {

@@ -33,7 +33,7 @@ pub(crate) struct Global {
     /// Print one JSON object to standard output, also on failure
     #[arg(short, long, global = true)]
     pub(crate) json: bool,
-    /// Print only the requested data
+    /// Print only the requested data: of a new or claimed task its key, and no hints
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
     /// Print the project, files and store in use to standard error (-vv: also the time taken)
@@ -42,6 +42,12 @@ pub(crate) struct Global {
     /// Disable colours
     #[arg(long, global = true)]
     pub(crate) no_color: bool,
+    /// Print long output directly instead of through a pager
+    #[arg(long, global = true)]
+    pub(crate) no_pager: bool,
+    /// Show times in UTC instead of the local time zone
+    #[arg(long, global = true)]
+    pub(crate) utc: bool,
     /// Use this file instead of ~/.tenure/config.yaml
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,

@@ -73,6 +73,8 @@ pub struct Output {
     pub err_is_terminal: bool,
     /// The terminal's width in columns.
     pub width: usize,
+    /// The terminal's height in lines.
+    pub height: usize,
 }
 
 impl std::fmt::Debug for Output {
@@ -90,17 +92,28 @@ impl Output {
             out_is_terminal: false,
             err_is_terminal: false,
             width: 80,
+            height: 24,
         }
     }
 
+    /// The width of help texts; longer lines are hard to read.
+    pub(crate) fn help_width(&self) -> usize {
+        const MAX: usize = 100;
+        if self.out_is_terminal { self.width.min(MAX) } else { MAX }
+    }
+
     pub fn standard() -> Self {
-        let width = rustix::termios::tcgetwinsize(io::stdout()).map_or(80, |size| usize::from(size.ws_col));
+        let size = rustix::termios::tcgetwinsize(io::stdout())
+            .or_else(|_| rustix::termios::tcgetwinsize(io::stderr()));
+        let or = |size: u16, default: usize| if size == 0 { default } else { usize::from(size) };
+        let (width, height) = size.map_or((80, 24), |size| (or(size.ws_col, 80), or(size.ws_row, 24)));
         Self {
             out: Box::new(io::stdout()),
             err: Box::new(io::stderr()),
             out_is_terminal: io::stdout().is_terminal(),
             err_is_terminal: io::stderr().is_terminal(),
-            width: if width == 0 { 80 } else { width },
+            width,
+            height,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::report::{CommandResult, Report};
 use crate::supervised;
 
 /// The flags of every verb that acts on behalf of a holder.
-#[derive(Debug, Clone, Default, clap::Args)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 pub(crate) struct IdentityArgs {
     /// Act as this agent (or set TENURE_AGENT)
     #[arg(long, value_name = "AGENT")]

@@ -14,6 +14,7 @@
 //! ```
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
@@ -24,26 +25,33 @@ mod atomic;
 mod candidates;
 mod cli;
 mod commands;
+mod complete;
 mod env;
 mod execution;
 mod fast_parser;
 mod follow;
+mod help;
 mod hooks;
 mod identity;
 mod interrupt;
+mod late_notice;
 mod layers;
 mod links;
+mod local_time;
 mod message_wait;
 mod ownership;
+mod pager;
 mod printer;
 mod project;
 mod reap;
 mod report;
 mod resume_lock;
 mod shell_quote;
+mod short_id;
 mod store;
 mod supervised;
 mod sys;
+mod table;
 mod text;
 mod trace;
 mod tracked;
@@ -53,6 +61,7 @@ mod verbs;
 mod wait_bar;
 mod waiting;
 
+pub use complete::complete;
 pub use env::{Env, Output};
 
 use app::App;
@@ -60,9 +69,6 @@ use cli::{Cli, Global};
 use commands::Command;
 use printer::{CommandName, Printer};
 use verbs::Commands;
-
-/// The maximum width of help text; longer lines are hard to read.
-const MAX_HELP_WIDTH: usize = 100;
 
 /// Runs one command line and returns its exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, env: Env, output: &mut Output) -> ExitCode {
@@ -79,17 +85,23 @@ fn survive_file_size_limit() {
 
 /// [`run`], with the exit code as a number.
 pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
-    let color = !env.vars.contains_key(&OsString::from("NO_COLOR")) && !env.flag("CI");
-    let width = if output.out_is_terminal { output.width.min(MAX_HELP_WIDTH) } else { MAX_HELP_WIDTH };
+    if let Some(answer) = complete::answer(args, env) {
+        return u8::from(output.out.write_all(&answer).is_err());
+    }
+    let color = !env.vars.contains_key(&OsString::from("NO_COLOR"))
+        && !env.flag("CI")
+        && env.var("TERM") != Some("dumb");
+    let width = output.help_width();
     let whole = || {
-        let matches = command().term_width(width).try_get_matches_from(args)?;
+        let matches = help::definition(width).try_get_matches_from(args)?;
         Cli::from_arg_matches(&matches)
     };
     let cli = match fast_parser::parse(args).or_else(|_| whole()) {
         Ok(cli) => cli,
         Err(error) => {
             let global = Global { json: usage::wants_json(args, env), ..Global::default() };
-            return usage::print(&error, args, &mut Printer::new(output, &global, color));
+            let mut printer = Printer::new(output, &global, color).with_pager(env, &global);
+            return usage::print(error, args, width, &mut printer);
         }
     };
     let global = Global {
@@ -99,7 +111,7 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
         ..cli.global
     };
     trace::start(env, global.verbose);
-    let printer = Printer::new(output, &global, color);
+    let printer = Printer::new(output, &global, color).with_pager(env, &global);
     let shared = std::cell::OnceCell::new();
     let mut app = App { env, shared: &shared, global: &global, printer, wait_handles: Vec::new() };
     let name =

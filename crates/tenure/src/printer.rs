@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::answer::{Answer, Hint};
 use crate::cli::Global;
-use crate::env::Output;
+use crate::env::{Env, Output};
+use crate::pager::{Pager, Paging};
 use crate::report::Report;
 use crate::text::{RenderOptions, Style, Text};
 
@@ -21,6 +22,9 @@ pub(crate) struct Printer<'a> {
     dry_run: bool,
     /// How many lines the next redraw replaces.
     drawn: usize,
+    /// The pager that long output is shown in, and that pager when it runs.
+    pager: Option<Pager>,
+    paging: Option<Paging>,
 }
 
 /// The command that an envelope belongs to.
@@ -47,6 +51,22 @@ impl<'a> Printer<'a> {
             color: color && !global.no_color,
             dry_run: global.dry_run,
             drawn: 0,
+            pager: None,
+            paging: None,
+        }
+    }
+
+    /// Shows long output in a pager, if a person reads it.
+    #[must_use]
+    pub(crate) fn with_pager(mut self, env: &Env, global: &Global) -> Self {
+        self.pager = if self.output.out_is_terminal { Pager::of(env, global) } else { None };
+        self
+    }
+
+    /// Shows all further output in the pager, if there is one. For output whose length is not known beforehand.
+    pub(crate) fn page(&mut self) {
+        if self.paging.is_none() {
+            self.paging = self.pager.take().and_then(|pager| pager.start());
         }
     }
 
@@ -57,8 +77,17 @@ impl<'a> Printer<'a> {
         }
     }
 
+    pub(crate) fn help_width(&self) -> usize {
+        self.output.help_width()
+    }
+
     pub(crate) fn out_is_terminal(&self) -> bool {
         self.output.out_is_terminal
+    }
+
+    /// Whether a person sees what a command waits for.
+    pub(crate) fn shows_waits(&self) -> bool {
+        self.output.err_is_terminal && !self.quiet
     }
 
     pub(crate) fn err_is_terminal(&self) -> bool {
@@ -66,7 +95,10 @@ impl<'a> Printer<'a> {
     }
 
     fn err_render_options(&self) -> RenderOptions {
-        RenderOptions { color: self.color && self.output.err_is_terminal, width: None }
+        RenderOptions {
+            color: self.color && self.output.err_is_terminal,
+            width: self.output.err_is_terminal.then_some(self.output.width),
+        }
     }
 
     /// Prints the answer of a command that succeeded. In a dry run the hints are left out.
@@ -76,11 +108,17 @@ impl<'a> Printer<'a> {
             self.envelope(name, true, &answer.data, &Value::Null, next);
             return;
         }
+        if let (true, Some(key)) = (self.quiet, &answer.key) {
+            let mut text = Text::new();
+            text.line(key);
+            let shown = text.render(RenderOptions { width: None, ..self.render_options() });
+            return self.write(&shown);
+        }
         let mut text = answer.text.render(self.render_options());
         if !next.is_empty() && !self.quiet {
             text.push_str(&hints(next).render(self.render_options()));
         }
-        self.write(&text);
+        self.write_paged(&text);
     }
 
     /// Prints a part of the answer before the rest is known, or before a failure. Prints nothing with `--json`.
@@ -185,7 +223,7 @@ impl<'a> Printer<'a> {
         if self.json {
             self.envelope(name, true, &json!({key: text}), &Value::Null, &[]);
         } else {
-            self.write(text);
+            self.write_paged(text);
         }
     }
 
@@ -218,8 +256,19 @@ impl<'a> Printer<'a> {
         self.write(&format!("{object}\n"));
     }
 
+    /// Writes text that is complete, in the pager if it is longer than the terminal.
+    fn write_paged(&mut self, text: &str) {
+        if self.pager.is_some() && text.lines().count() >= self.output.height {
+            self.page();
+        }
+        self.write(text);
+    }
+
     /// A failed write is ignored: the reader has closed the pipe.
     fn write(&mut self, text: &str) {
+        if let Some(paging) = &mut self.paging {
+            return paging.write(text);
+        }
         let _ = self.output.out.write_all(text.as_bytes()).and_then(|()| self.output.out.flush());
     }
 
@@ -231,7 +280,7 @@ impl<'a> Printer<'a> {
 fn hints(hints: &[Hint]) -> Text {
     let mut text = Text::new();
     for hint in hints {
-        text.styled(Style::Dim, format!("  {}: ", hint.why)).and(Style::Plain, hint.command.clone());
+        text.hint(&hint.why, &hint.command);
     }
     text
 }

@@ -79,6 +79,7 @@ impl Source {
             options: tenure_postgres::OpenOptions {
                 patience: options.patience,
                 dry_run: options.dry_run,
+                read_only: options.read_only,
                 clock: None,
             },
         })
@@ -99,6 +100,7 @@ impl Source {
             options: tenure_postgres::OpenOptions {
                 patience: options.patience,
                 dry_run: options.dry_run,
+                read_only: options.read_only,
                 clock: None,
             },
         })

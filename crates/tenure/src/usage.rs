@@ -5,9 +5,10 @@
 
 use std::ffi::OsString;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::env::Env;
+use crate::help;
 use crate::printer::{CommandName, Printer};
 use crate::report::Report;
 
@@ -31,13 +32,35 @@ fn is_json_flag(arg: &str) -> bool {
 }
 
 /// Prints the usage error, or the requested help, and returns the exit code.
-pub(crate) fn print(error: &clap::Error, args: &[OsString], printer: &mut Printer<'_>) -> u8 {
-    let mut root = crate::command();
-    root.build();
+pub(crate) fn print(
+    mut error: clap::Error,
+    args: &[OsString],
+    width: usize,
+    printer: &mut Printer<'_>,
+) -> u8 {
+    let root = help::definition(width);
     let name = name(&root, args);
+    suggest_only_shown_commands(&mut error, &root);
     let text = error.render().to_string();
     match error.kind() {
+        ErrorKind::DisplayHelp if name.command == "tenure" => {
+            let is_long = args.iter().any(|arg| arg == "--help");
+            let text =
+                if is_long { help::overview(&root, width) } else { help::short_overview(&root, width) };
+            printer.raw(name, "help", &text);
+        }
         ErrorKind::DisplayHelp => printer.raw(name, "help", &text),
+        // The help of a command that needs a subcommand says more than an error.
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand if !printer.json => {
+            printer.draw(&text);
+            return Report::usage("").exit_code();
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let report = Report::usage(format!("`tenure {name}` needs a subcommand"))
+                .hint("see its subcommands", format!("tenure {name} --help"));
+            printer.failure(name, &report);
+            return report.exit_code();
+        }
         ErrorKind::DisplayVersion => printer.raw(name, "version", &text),
         _ => {
             let report = report(&text);
@@ -46,6 +69,17 @@ pub(crate) fn print(error: &clap::Error, args: &[OsString], printer: &mut Printe
         }
     }
     0
+}
+
+/// Removes hidden commands from the tip of an error.
+fn suggest_only_shown_commands(error: &mut clap::Error, root: &clap::Command) {
+    let is_hidden = |name: &String| root.find_subcommand(name).is_some_and(clap::Command::is_hide_set);
+    if let Some(ContextValue::Strings(names)) = error.remove(ContextKind::SuggestedSubcommand) {
+        let shown: Vec<String> = names.into_iter().filter(|name| !is_hidden(name)).collect();
+        if !shown.is_empty() {
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(shown));
+        }
+    }
 }
 
 fn report(text: &str) -> Report {

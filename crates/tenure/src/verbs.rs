@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::fast_parser::Definition;
 use crate::printer::CommandName;
-use crate::report::CommandResult;
+use crate::report::{CommandResult, Report};
 
 /// The commands of one table. Implemented by [`verbs!`].
 pub(crate) trait Commands: Sized {
@@ -64,6 +64,13 @@ impl<T: VerbResult> VerbResult for CommandResult<T> {
     }
 }
 
+/// The error for options of the default verb before the name of another one.
+pub(crate) fn misplaced_options(default: &str) -> Report {
+    Report::usage(format!(
+        "options before the subcommand belong to `{default}`; write those of another subcommand after it"
+    ))
+}
+
 /// Declares an enum of commands. Each line names a command, its alias if it has one, the enum's variant, and the module
 /// that holds `Args` and `run`:
 ///
@@ -79,8 +86,43 @@ impl<T: VerbResult> VerbResult for CommandResult<T> {
 /// ```
 ///
 /// `with verbs` marks a module that has its own table. `default List` generates, for an `Args` with the field
-/// `verb: Option<Verb>`, its [`Group`] and the module's `run`; without it both are written by hand.
+/// `verb: Option<Verb>`, its [`Group`] and the module's `run`; without it both are written by hand. `default List(list)` is
+/// for a default verb that takes arguments; they are in the further field `default: list::Args`.
 macro_rules! verbs {
+    (enum $Enum:ident, default $Default:ident($default_module:ident); $($table:tt)+) => {
+        $crate::verbs::verbs! { enum $Enum; $($table)+ }
+
+        impl $crate::verbs::Group for Args {
+            const VERBS: &'static [$crate::fast_parser::Definition] =
+                <$Enum as $crate::verbs::Commands>::DEFINITIONS;
+
+            fn verb_name(&self) -> Option<&'static str> {
+                let name = $crate::verbs::Commands::name;
+                let default = || $Enum::$Default(Box::default());
+                Some(self.verb.as_ref().map_or_else(|| name(&default()), name).command)
+            }
+
+            fn without_verb(command: clap::Command) -> clap::Command {
+                <$default_module::Args as clap::Args>::augment_args(command)
+            }
+        }
+
+        pub(crate) fn run(
+            app: &mut $crate::app::App<'_>,
+            args: Args,
+        ) -> $crate::report::CommandResult<Option<$crate::answer::Answer>> {
+            use $crate::verbs::Commands;
+            match args.verb {
+                None => $Enum::$Default(Box::new(args.default)).run(app),
+                Some(_) if args.default != $default_module::Args::default() => {
+                    let default = $Enum::$Default(Box::default()).name().command;
+                    Err($crate::verbs::misplaced_options(default))
+                }
+                Some(verb) => verb.run(app),
+            }
+        }
+    };
+
     (enum $Enum:ident, default $Default:ident; $($table:tt)+) => {
         $crate::verbs::verbs! { enum $Enum; $($table)+ }
 

@@ -1,9 +1,9 @@
-//! Changes one value in a YAML text.
+//! Changes or removes one value in a YAML text.
 //!
-//! Guarantees that the result parses to exactly the requested value, that every other value, comment and note is
+//! Guarantees that the result parses to exactly the requested value or has none, that every other value, comment and note is
 //! unchanged, and that only the bytes of the value (or the lines added for it) change. Only settings in block style
-//! are edited; a key inside a flow mapping, an alias or a block scalar is refused. [`set`] parses the edited text
-//! again and compares everything, so an incorrect edit is refused, never returned.
+//! are edited; a key inside a flow mapping, an alias or a block scalar is refused. [`set`] and [`unset`] parse the edited
+//! text again and compare everything, so an incorrect edit is refused, never returned.
 
 use std::ops::Range;
 
@@ -21,14 +21,7 @@ use crate::yaml::{Content, Entry, Node};
 
 /// The text with `key` set to `value`, which is parsed according to the type of the key.
 pub fn set(text: &str, key: &str, value: &str) -> Result<String, ConfigError> {
-    let kind = match keys::find(key) {
-        Some(Known::Key(known)) => known.kind,
-        Some(Known::Group) => return Err(ConfigError::NotAValue { key: key.to_owned() }),
-        None => {
-            let (key, location) = (key.to_owned(), Location::Request);
-            return Err(ConfigError::UnknownKey { nearest: nearest(&key, []), key, location });
-        }
-    };
+    let kind = kind_of(key)?;
     let wanted = Value::from_text(kind, key, value, &Location::Request)?;
     let before = Reading::of(text)?;
     if before.document.setting(key).is_some_and(|setting| setting.value == wanted) {
@@ -37,16 +30,50 @@ pub fn set(text: &str, key: &str, value: &str) -> Result<String, ConfigError> {
     let cannot = |reason: &str| ConfigError::CannotEdit { key: key.to_owned(), reason: reason.to_owned() };
     let new = NewValue::of(kind, &wanted, value)?;
     let path: Vec<&str> = key.split('.').collect();
-    let (range, with) = plan(text, before.root.as_ref(), &path, kind, &new).map_err(cannot)?;
-    let parts = text.get(..range.start).zip(text.get(range.end..));
-    let edited =
-        parts.map(|(start, end)| format!("{start}{with}{end}")).ok_or_else(|| cannot(UNSUPPORTED))?;
-    let after = Reading::of(&edited).map_err(|_| cannot(UNSUPPORTED))?;
-    if before.comments != after.comments || before.notes() != after.notes() {
-        return Err(cannot("a comment would be lost"));
+    let splice = plan(text, before.root.as_ref(), &path, kind, &new).map_err(cannot)?;
+    apply(text, &before, splice, key, Some(&wanted)).map_err(cannot)
+}
+
+/// The text without a value for `key`. Its comments and notes stay.
+pub fn unset(text: &str, key: &str) -> Result<String, ConfigError> {
+    let kind = kind_of(key)?;
+    let before = Reading::of(text)?;
+    if before.document.setting(key).is_none() {
+        return Ok(text.to_owned());
     }
-    if !before.document.differs_only_in(key, &wanted, &after.document) {
-        return Err(cannot("other values depend on it"));
+    let cannot = |reason: &str| ConfigError::CannotEdit { key: key.to_owned(), reason: reason.to_owned() };
+    let path: Vec<&str> = key.split('.').collect();
+    let splice = removal(text, before.root.as_ref(), &path, kind).map_err(cannot)?;
+    apply(text, &before, splice, key, None).map_err(cannot)
+}
+
+fn kind_of(key: &str) -> Result<Kind, ConfigError> {
+    match keys::find(key) {
+        Some(Known::Key(known)) => Ok(known.kind),
+        Some(Known::Group) => Err(ConfigError::NotAValue { key: key.to_owned() }),
+        None => {
+            let (key, location) = (key.to_owned(), Location::Request);
+            Err(ConfigError::UnknownKey { nearest: nearest(&key, []), key, location })
+        }
+    }
+}
+
+/// Edits the text, and checks that only the value of `key` has changed.
+fn apply(
+    text: &str,
+    before: &Reading<'_>,
+    (range, with): Splice,
+    key: &str,
+    wanted: Option<&Value>,
+) -> Result<String, &'static str> {
+    let parts = text.get(..range.start).zip(text.get(range.end..));
+    let edited = parts.map(|(start, end)| format!("{start}{with}{end}")).ok_or(UNSUPPORTED)?;
+    let after = Reading::of(&edited).map_err(|_| UNSUPPORTED)?;
+    if before.comments != after.comments || before.notes() != after.notes() {
+        return Err("a comment would be lost");
+    }
+    if !before.document.differs_only_in(key, wanted, &after.document) {
+        return Err("other values depend on it");
     }
     Ok(edited)
 }
@@ -84,14 +111,14 @@ impl<'a> Reading<'a> {
 }
 
 impl Document {
-    fn differs_only_in(&self, key: &str, wanted: &Value, after: &Self) -> bool {
+    fn differs_only_in(&self, key: &str, wanted: Option<&Value>, after: &Self) -> bool {
         let others = |document: &Self| {
             let others = document.settings.iter().filter(|setting| setting.key != key);
             let mut others: Vec<_> = others.map(|other| (other.key.clone(), other.value.clone())).collect();
             others.sort_by(|a, b| a.0.cmp(&b.0));
             others
         };
-        after.setting(key).is_some_and(|setting| setting.value == *wanted) && others(self) == others(after)
+        after.setting(key).map(|setting| &setting.value) == wanted && others(self) == others(after)
     }
 }
 
@@ -163,6 +190,41 @@ fn plan(
         Unwrapped::Nothing => return append(text, block_entries(node)?, &["value"], new),
     }
     replace(text, holder.ok_or(UNSUPPORTED)?, node, new)
+}
+
+/// Removes the lines of an entry; of an annotated one only the line of its value. A comment behind the value stays.
+fn removal(text: &str, root: Option<&Node<'_>>, path: &[&str], kind: Kind) -> Result<Splice, &'static str> {
+    let mut node = root.ok_or(UNSUPPORTED)?;
+    let mut holder: Option<&Entry<'_>> = None;
+    for segment in path {
+        if let Unwrapped::Value(entry) = unwrap(node, false) {
+            block_entries(node)?;
+            node = &entry.value;
+        }
+        block_entries(node)?;
+        let entry = node.entry(segment).ok_or(UNSUPPORTED)?;
+        (holder, node) = (Some(entry), &entry.value);
+    }
+    if let Unwrapped::Value(entry) = unwrap(node, kind != Kind::Map) {
+        block_entries(node)?;
+        (holder, node) = (Some(entry), &entry.value);
+    }
+    let holder = holder.ok_or(UNSUPPORTED)?;
+    let start = text[..holder.key_span.start].rfind('\n').map_or(0, |newline| newline + 1);
+    let indent = &text[start..holder.key_span.start];
+    if !indent.bytes().all(|byte| byte == b' ') {
+        return Err(UNSUPPORTED);
+    }
+    let end = node.span.end.max(colon_end(text, holder).ok_or(UNSUPPORTED)?);
+    let line = text[end..].split('\n').next().unwrap_or_default();
+    let comment = line.trim_start_matches([' ', '\t']);
+    if comment.starts_with('#') {
+        return Ok((start..end + line.len() - comment.len(), indent.to_owned()));
+    }
+    // The end of a block is behind its last line break.
+    let is_line_end = text[..end].ends_with('\n');
+    let next = if is_line_end { end } else { (end + line.len() + 1).min(text.len()) };
+    Ok((start..next, String::new()))
 }
 
 /// The entries of a mapping in block style.

@@ -24,7 +24,7 @@ mod wrapper;
 mod write;
 
 pub use document::Document;
-pub use edit::set;
+pub use edit::{set, unset};
 pub use error::{Cause, ConfigError, Location, Position};
 pub use hook::{Hook, HookAction};
 pub use hook_event::HookEvent;

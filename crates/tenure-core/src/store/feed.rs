@@ -44,7 +44,13 @@ pub struct MessageFilter {
 pub struct EventFilter {
     /// Only events with a greater number.
     pub since: i64,
+    /// Only events at or after this time.
+    pub not_before: Option<Timestamp>,
     pub task: Option<TaskId>,
+    /// Only events of these kinds; of all kinds if it is empty.
+    pub kinds: Vec<EventKind>,
+    /// Only events that this holder has caused.
+    pub actor: Option<String>,
     /// Select the last `limit` events instead of the first.
     pub last: bool,
     pub limit: u64,

@@ -125,7 +125,7 @@ impl<'a> Driver<'a> {
         let deadline = Instant::now() + limit;
         loop {
             let since = self.feed.last().map_or(0, |event| event.seq);
-            let filter = EventFilter { since, task: None, last: false, limit: 1000 };
+            let filter = EventFilter { since, limit: 1000, ..EventFilter::default() };
             for event in store.read(|view| view.events(&filter))? {
                 if let Some((tone, text)) = self.narrator.describe(&event) {
                     self.show_note(tone, &text);

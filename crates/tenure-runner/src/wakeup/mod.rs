@@ -225,7 +225,7 @@ fn ping(target: &Target<'_>, silent: &InspectedRunner) -> Result<PingResult> {
     if !gone {
         return Err(Error::General(format!("runner {short} (pid {pid}) hangs and does not die")));
     }
-    Ok(PingResult::Ended("did not answer its doorbell and was killed"))
+    Ok(PingResult::Ended("did not respond and was killed"))
 }
 
 /// Repairs leases and rows after a crash, and reaps leftover processes.

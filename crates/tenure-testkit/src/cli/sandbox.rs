@@ -92,6 +92,7 @@ impl Sandbox {
             .env("TENURE_HOME", self.tenure_home())
             .env("XDG_RUNTIME_DIR", self.path("run"))
             .env("USER", "tester")
+            .env("TZ", "UTC")
             // Tests write configurations by hand; those about trust remove it.
             .env("TENURE_TRUST", "1")
             .current_dir(&self.at)

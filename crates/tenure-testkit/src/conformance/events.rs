@@ -1,6 +1,7 @@
 //! T1: every status change has its event, and every such event its status change.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use tenure_core::event::{Event, EventKind};
 use tenure_core::id::TaskId;
@@ -132,6 +133,46 @@ pub(super) fn the_feed_is_read_forward_from_a_number_and_backward_from_the_end(f
         |task: &TaskId| read(EventFilter { task: Some(task.clone()), limit: 9, ..EventFilter::default() });
     assert_eq!(of(&b).len(), 1);
     assert!(of(&a).len() >= 3 && of(&a).iter().all(|event| event.task.as_ref() == Some(&a)));
+}
+
+pub(super) fn the_feed_is_filtered_by_kind_actor_and_time(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    f.claim(&f.bare("ann"), "A").unwrap();
+    f.clock.advance(Duration::from_mins(1));
+    f.release(&f.bare("ann"), "A").unwrap();
+    f.claim(&f.bare("bob"), "A").unwrap();
+    let all = f.events();
+    let check = |filter: EventFilter, fits: &dyn Fn(&Event) -> bool| {
+        let filter = EventFilter { limit: 100, ..filter };
+        let expected: Vec<Event> = all.iter().filter(|event| fits(event)).cloned().collect();
+        assert!(!expected.is_empty() && expected.len() < all.len(), "{filter:?} selects some");
+        assert_eq!(f.read(|view| view.events(&filter)), expected, "{filter:?}");
+        let count = f.read(|view| view.count_events(&filter));
+        assert_eq!(count, expected.len() as u64, "{filter:?}");
+        let last = EventFilter { last: true, limit: 1, ..filter };
+        assert_eq!(f.read(|view| view.events(&last)), expected[expected.len() - 1..], "{last:?}");
+    };
+    let (acquired, ended) = (EventKind::LeaseAcquired, EventKind::LeaseEnded);
+    check(EventFilter { kinds: vec![acquired], ..EventFilter::default() }, &|e| e.kind == acquired);
+    check(EventFilter { kinds: vec![acquired, ended], ..EventFilter::default() }, &|e| {
+        [acquired, ended].contains(&e.kind)
+    });
+    check(EventFilter { actor: Some("bob".to_owned()), ..EventFilter::default() }, &|e| e.actor == "bob");
+    let at = all.iter().find(|event| event.kind == ended).unwrap().at;
+    check(EventFilter { not_before: Some(at), ..EventFilter::default() }, &|e| e.at >= at);
+    check(
+        EventFilter {
+            since: all[0].seq,
+            not_before: Some(at),
+            kinds: vec![acquired],
+            actor: Some("bob".to_owned()),
+            ..EventFilter::default()
+        },
+        &|e| e.kind == acquired && e.actor == "bob",
+    );
+    let nobody = EventFilter { actor: Some("carl".to_owned()), limit: 9, ..EventFilter::default() };
+    assert_eq!(f.read(|view| view.events(&nobody)), []);
 }
 
 pub(super) fn closed_leases_stay_as_the_audit_trail(fresh: &dyn Fn() -> Fixture) {

@@ -315,6 +315,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             a_status_event_records_actor_time_change_reason_and_fence,
             a_refused_change_writes_no_event,
             the_feed_is_read_forward_from_a_number_and_backward_from_the_end,
+            the_feed_is_filtered_by_kind_actor_and_time,
             closed_leases_stay_as_the_audit_trail,
         }
         rows {

@@ -70,6 +70,9 @@ impl ReadFeed for MemoryTx {
         let fits = |event: &&Event| {
             event.seq > filter.since
                 && filter.task.as_ref().is_none_or(|task| event.task.as_ref() == Some(task))
+                && filter.not_before.is_none_or(|at| event.at >= at)
+                && filter.actor.as_ref().is_none_or(|actor| event.actor == *actor)
+                && (filter.kinds.is_empty() || filter.kinds.contains(&event.kind))
         };
         let found: Vec<Event> = self.state.events.iter().filter(fits).cloned().collect();
         let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);

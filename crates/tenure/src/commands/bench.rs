@@ -11,7 +11,8 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::interrupt::Interrupts;
 use crate::report::{CommandResult, Report};
-use crate::text::{RenderOptions, Style, Table, Text};
+use crate::table::{Table, cut, keep};
+use crate::text::{RenderOptions, Style, Text};
 
 /// Measure tenure's performance on this machine against its budgets
 ///
@@ -145,7 +146,7 @@ fn to_json(results: &Results) -> Value {
 }
 
 fn to_text(results: &Results, options: RenderOptions) -> Text {
-    let mut table = Table::new(&["WHAT", "MEASURED", "BUDGET", "VERDICT"]);
+    let mut table = Table::new([cut("WHAT"), keep("MEASURED"), keep("BUDGET"), keep("VERDICT")]);
     for measurement in &results.measurements {
         let unit = measurement.unit;
         let budget = measurement.budget.map(|budget| {

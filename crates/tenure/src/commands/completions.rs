@@ -1,12 +1,16 @@
-//! `tenure completions`: shell completions, generated from the parser's definitions.
+//! `tenure completions`: the script with which a shell completes command lines.
 
-use clap::{Args as _, Command, CommandFactory};
+use tenure_core::Error;
 
 use crate::app::App;
-use crate::cli::{Cli, Global};
+use crate::complete;
 use crate::printer::CommandName;
+use crate::report::CommandResult;
 
 /// Print completions for a shell
+///
+/// The shell then asks tenure for what may come next: commands and options, and the keys, sections, agents, jobs and settings
+/// of the project.
 ///
 /// Example: tenure completions bash > ~/.local/share/bash-completion/completions/tenure
 #[derive(Debug, clap::Args)]
@@ -15,17 +19,10 @@ pub(crate) struct Args {
     shell: clap_complete::Shell,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut shown(), "tenure", &mut script);
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<()> {
+    let script = complete::registration(&args.shell.to_string())
+        .map_err(|e| Error::General(format!("cannot make completions for {}: {e}", args.shell)))?;
     let name = CommandName { command: "completions", subcommand: None };
     app.printer.raw(name, "script", &String::from_utf8_lossy(&script));
-}
-
-/// The definitions without hidden commands, which some shells would offer otherwise.
-fn shown() -> Command {
-    let whole = Cli::command();
-    let shown = whole.get_subcommands().filter(|sub| !sub.is_hide_set()).cloned();
-    let top = Command::new("tenure").version(env!("CARGO_PKG_VERSION")).disable_help_subcommand(true);
-    Global::augment_args(top).subcommands(shown)
+    Ok(())
 }

@@ -10,8 +10,14 @@ use tenure_core::store::{TaskLookup, View};
 /// The names of the tasks and sections in events. A deleted one gets its name from its deletion event, if that was read.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    tasks: HashMap<TaskId, String>,
+    tasks: HashMap<TaskId, TaskLabel>,
     resources: HashMap<String, String>,
+}
+
+#[derive(Debug)]
+struct TaskLabel {
+    key: String,
+    title: String,
 }
 
 impl Names {
@@ -23,9 +29,13 @@ impl Names {
                 continue;
             }
             let found = view.find_tasks(TaskLookup::Id(task.as_str()), 1)?;
-            let key = found.into_iter().next().map(|name| name.key);
-            if let Some(key) = key.or_else(|| text_of(event, "key").map(str::to_owned)) {
-                self.tasks.insert(task.clone(), key);
+            let found = found.into_iter().next().map(|name| TaskLabel { key: name.key, title: name.title });
+            let deleted = || {
+                let title = text_of(event, "title").unwrap_or_default().to_owned();
+                text_of(event, "key").map(|key| TaskLabel { key: key.to_owned(), title })
+            };
+            if let Some(label) = found.or_else(deleted) {
+                self.tasks.insert(task.clone(), label);
             }
         }
         Ok(())
@@ -47,12 +57,18 @@ impl Names {
     pub(crate) fn subject(&self, event: &Event) -> String {
         let named = |known: &str| self.resources.get(known).map_or(known, String::as_str).to_owned();
         match &event.task {
-            Some(task) => self.tasks.get(task).map_or(task.as_str(), String::as_str).to_owned(),
+            Some(task) => self.tasks.get(task).map_or(task.as_str(), |label| &label.key).to_owned(),
             None => text_of(event, "section")
                 .or_else(|| text_of(event, "resource"))
                 .map(named)
                 .unwrap_or_default(),
         }
+    }
+
+    /// The title of the event's task.
+    pub(crate) fn title(&self, event: &Event) -> Option<&str> {
+        let label = self.tasks.get(event.task.as_ref()?)?;
+        Some(label.title.as_str()).filter(|title| !title.is_empty())
     }
 }
 

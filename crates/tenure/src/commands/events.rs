@@ -4,30 +4,41 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use serde_json::json;
-use tenure_core::event::Event;
+use tenure_core::event::{Event, EventKind};
 use tenure_core::id::TaskId;
-use tenure_core::store::EventFilter;
+use tenure_core::store::{EventFilter, View};
 use tenure_core::wire;
 
 use super::event_view::{self, Names};
+use super::since::Since;
+use super::tasks::view;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::follow::Follower;
 use crate::interrupt::Interrupts;
+use crate::local_time::LocalTime;
 use crate::report::{CommandResult, Report};
+use crate::short_id::ShortIds;
+use crate::table::cut_to;
 use crate::text::{Style, Text};
 
 /// Show the event feed, and with --follow new events as they happen
 ///
-/// Example: tenure events --follow --json
+/// Example: tenure events --kind task.status --since 1h
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Keep printing new events; with --json one object per line
+    /// Keep printing new events, without old ones unless --since is given; with --json one object per line
     #[arg(short, long)]
     follow: bool,
-    /// Only events after this number
-    #[arg(long, value_name = "SEQ")]
-    since: Option<i64>,
+    /// Only events after this number, within this time (10m), or at or after this time (2026-11-16T09:00:00Z)
+    #[arg(long, value_name = "WHEN", value_parser = parse_start)]
+    since: Option<Start>,
+    /// Only events of this kind, such as task.status, or of all kinds that begin like it, such as task (repeat for more)
+    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    kind: Vec<String>,
+    /// Only events that this agent, runner or person has caused
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
     /// Only events of this task
     #[arg(long, value_name = "T")]
     task: Option<String>,
@@ -36,22 +47,54 @@ pub(crate) struct Args {
     limit: u64,
 }
 
+#[derive(Debug, Clone, Copy)]
+enum Start {
+    After(i64),
+    Since(Since),
+}
+
+fn parse_start(text: &str) -> Result<Start, String> {
+    match text.parse() {
+        Ok(number) => Ok(Start::After(number)),
+        Err(_) => Since::parse(text)
+            .map(Start::Since)
+            .map_err(|error| format!("write the number of an event, or a time: {error}")),
+    }
+}
+
+/// A title with less room than this is left out.
+const SHORTEST_TITLE: usize = 10;
 /// The shortest time between two reads of the feed.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The most events that are read at once.
 const BATCH: u64 = 1000;
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
+    let kinds = kinds(&args.kind)?;
     let open = app.open()?;
     let task = args.task.as_deref().map(|t| open.resolve(t)).transpose()?.map(|t| TaskId::new(t.id));
-    let mut filter =
-        EventFilter { since: args.since.unwrap_or(0), task, last: args.since.is_none(), limit: args.limit };
+    let mut filter = EventFilter {
+        since: 0,
+        not_before: None,
+        task,
+        kinds,
+        actor: args.agent.clone(),
+        last: !matches!(args.since, Some(Start::After(_))),
+        limit: args.limit,
+    };
+    match args.since {
+        Some(Start::After(number)) => filter.since = number,
+        Some(Start::Since(since)) => filter.not_before = Some(since.resolve(app.env.clock.now())),
+        None if args.follow => filter.since = open.read(|view| newest(view, 0))?,
+        None => {}
+    }
     let mut names = Names::default();
+    let (time, room) = (app.local_time(), app.printer.render_options().width);
     let mut read = |filter: &EventFilter| {
         open.read(|view| {
             let events = view.events(filter)?;
             names.learn(view, &events)?;
-            let lines = events.iter().map(|event| line(event, &names)).collect::<Vec<_>>();
+            let lines = lines(&events, &names, &time, room);
             Ok((events, lines))
         })
     };
@@ -90,6 +133,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
             continue;
         }
         follower.begin_read()?;
+        // Asked before the events are read, so that no later one is skipped.
+        let passed = if is_selective(&filter) { open.read(|view| newest(view, filter.since))? } else { 0 };
         loop {
             let (events, lines) = read(&filter)?;
             print(app, &events, &lines, &mut filter);
@@ -97,7 +142,38 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
                 break;
             }
         }
+        filter.since = filter.since.max(passed);
     }
+}
+
+/// Whether there can be new events that do not match. They need not be read again.
+fn is_selective(filter: &EventFilter) -> bool {
+    !filter.kinds.is_empty() || filter.actor.is_some()
+}
+
+/// The kinds that these words name: a kind, or the part before its dot.
+fn kinds(words: &[String]) -> CommandResult<Vec<EventKind>> {
+    let mut chosen = Vec::new();
+    for word in words {
+        let fits = |kind: &EventKind| {
+            let name = kind.as_str();
+            name == word || name.split('.').next() == Some(word)
+        };
+        let found: Vec<EventKind> = EventKind::ALL.iter().copied().filter(fits).collect();
+        if found.is_empty() {
+            let all: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
+            return Err(Report::usage(format!("there is no kind of event {word:?}"))
+                .note(format!("The kinds are {}.", all.join(", "))));
+        }
+        chosen.extend(found);
+    }
+    Ok(chosen)
+}
+
+/// The number of the newest event.
+fn newest(view: &dyn View, since: i64) -> tenure_core::Result<i64> {
+    let last = EventFilter { since, last: true, limit: 1, ..EventFilter::default() };
+    Ok(view.events(&last)?.last().map_or(since, |event| event.seq))
 }
 
 fn print(app: &mut App<'_>, events: &[Event], lines: &[Text], filter: &mut EventFilter) {
@@ -107,17 +183,41 @@ fn print(app: &mut App<'_>, events: &[Event], lines: &[Text], filter: &mut Event
     }
 }
 
-fn line(event: &Event, names: &Names) -> Text {
+fn lines(events: &[Event], names: &Names, time: &LocalTime, room: Option<usize>) -> Vec<Text> {
+    let ids = ShortIds::of(events.iter().map(|event| event.actor.as_str()));
+    events.iter().map(|event| line(event, names, ids, time, room)).collect()
+}
+
+fn line(event: &Event, names: &Names, ids: ShortIds, time: &LocalTime, room: Option<usize>) -> Text {
     let mut text = Text::new();
-    text.styled(Style::Dim, format!("{:>6}  {}  ", event.seq, event.at.to_seconds()))
+    text.styled(Style::Dim, format!("{:>6}  {}  ", event.seq, time.seconds(event.at)))
         .and(Style::Plain, format!("{:<21}", event.kind.as_str()))
-        .and(Style::Plain, event.actor.clone());
+        .and(Style::Plain, ids.show(&event.actor));
     let subject = names.subject(event);
     if !subject.is_empty() {
         text.and(Style::Bold, format!("  {subject}"));
     }
+    let rest = rest(event);
+    if let Some(title) = names.title(event) {
+        // The title gets what the others leave of the line.
+        let left = room.map(|room| room.saturating_sub(text.last_width() + rest.last_width() + 1));
+        match left {
+            None => text.and(Style::Plain, format!(" {title}")),
+            Some(left) if left >= SHORTEST_TITLE => {
+                text.and(Style::Plain, format!(" {}", cut_to(title, left)))
+            }
+            Some(_) => &mut text,
+        };
+    }
+    text.join(rest).hang(8);
+    text
+}
+
+/// The change that the event records.
+fn rest(event: &Event) -> Text {
+    let mut text = Text::new();
     if let (Some(from), Some(to)) = (event.from, event.to) {
-        text.and(Style::Plain, format!("  {from} → {to}"));
+        text.and(Style::Plain, format!("  {from} → ")).and(view::style(to), to.as_str());
     }
     if let Some(what) = event_view::what(event) {
         text.and(Style::Plain, format!("  {what}"));

@@ -3,6 +3,7 @@
 use super::man;
 use crate::answer::Answer;
 use crate::app::App;
+use crate::help;
 use crate::printer::CommandName;
 use crate::report::CommandResult;
 
@@ -11,13 +12,22 @@ use crate::report::CommandResult;
 /// Example: tenure help tasks claim
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A command and its subcommand
+    /// A command and its subcommand, or `options`
     words: Vec<String>,
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
-    let (command, name) = man::find(&args.words)?;
-    let text = command.bin_name(name).render_long_help().to_string();
+    let width = app.printer.help_width();
+    let root = help::definition(width);
+    let words: Vec<&str> = args.words.iter().map(String::as_str).collect();
+    let text = match words.as_slice() {
+        [] => help::overview(&root, width),
+        ["options"] => help::options(&root),
+        _ => {
+            let (command, name) = man::find(root, &args.words)?;
+            command.bin_name(name).render_long_help().to_string()
+        }
+    };
     app.printer.raw(CommandName { command: "help", subcommand: None }, "help", &text);
     Ok(None)
 }

@@ -6,6 +6,8 @@ use tenure_core::holder::Judge;
 use tenure_core::lease::{Lease, LeaseState, Resource};
 use tenure_core::store::View;
 
+use crate::short_id::ShortIds;
+
 /// The lease's state: `10m remaining`, `expired 5m ago` and so on.
 pub(crate) fn remaining(lease: &Lease, now: Timestamp, judge: &dyn Judge) -> String {
     match lease.state(now, judge) {
@@ -32,7 +34,12 @@ pub(crate) fn resource_name(view: &dyn View, resource: &Resource) -> tenure_core
     Ok(resource.to_string())
 }
 
-/// `agent A1` or `runner f47ac10b (pid 123 on host)`.
+/// `agent A1` or `runner f47ac10b`.
+pub(crate) fn short_holder(lease: &Lease, ids: ShortIds) -> String {
+    format!("{} {}", lease.holder.kind.as_str(), ids.show(&lease.holder.id))
+}
+
+/// `agent A1` or `runner f47ac10b-… (pid 123 on host)`.
 pub(crate) fn holder(lease: &Lease) -> String {
     match &lease.process {
         Some(process) => format!("{} (pid {} on {})", lease.holder, process.process.pid, process.hostname),

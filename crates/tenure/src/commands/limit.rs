@@ -1,6 +1,6 @@
 //! The `--limit` option of lists that show the newest rows first.
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, PartialEq, Eq, clap::Args)]
 pub(crate) struct ListLimit {
     /// Maximum number of rows
     #[arg(long, value_name = "N", default_value_t = 20)]

@@ -29,7 +29,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     if let Some(folder) = &args.to {
         return write_all(app, folder).map(Some);
     }
-    let (command, name) = find(&args.words)?;
+    let (command, name) = find(Cli::command(), &args.words)?;
     let page = render(command, &name)?;
     let name = CommandName { command: "man", subcommand: None };
     app.printer.raw(name, "page", &String::from_utf8_lossy(&page));
@@ -74,8 +74,8 @@ fn render(command: Command, name: &str) -> CommandResult<Vec<u8>> {
 }
 
 /// The command that these words name, and its whole name.
-pub(super) fn find(words: &[String]) -> CommandResult<(Command, String)> {
-    let mut command = Cli::command();
+pub(super) fn find(root: Command, words: &[String]) -> CommandResult<(Command, String)> {
+    let mut command = root;
     command.build();
     let mut name = "tenure".to_owned();
     for word in words {

@@ -101,9 +101,9 @@ fn page(project: &str, identity: &Identity, seen: &Snapshot, ttl: &str) -> Strin
         ("ID".to_owned(), format!("First {JOIN}"))
     };
     let mut page = format!(
-        "# {}: tenure assigns the work\n\n{introduction}\n{} tasks are open, {} of them ready.\n",
+        "# {}: tenure assigns the work\n\n{introduction}\n{} open, {} of them ready.\n",
         escape_line(project),
-        seen.open,
+        if seen.open == 1 { "1 task is".to_owned() } else { format!("{} tasks are", seen.open) },
         seen.ready.1
     );
     let mut list = |title: &str, tasks: &[Task]| {

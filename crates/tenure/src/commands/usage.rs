@@ -3,13 +3,15 @@
 use serde_json::json;
 use tenure_core::rules::{UsageBy, sum_usage};
 use tenure_core::wire::{self, UsageJson};
-use tenure_core::{Timestamp, Usage, duration};
+use tenure_core::{Timestamp, Usage};
 
+use super::since::Since;
 use super::usage_view::dollars;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::report::CommandResult;
-use crate::text::{Table, Text};
+use crate::table::{Table, keep};
+use crate::text::Text;
 
 /// Show what agents have used: tokens, and dollars where the agent prints them
 ///
@@ -22,37 +24,17 @@ pub(crate) struct Args {
     #[arg(long, value_name = "WHAT", default_value = "task", value_parser = parse_by)]
     by: UsageBy,
     /// Only attempts that ended within this time (7d), or on or after this day (2026-11-16, in UTC)
-    #[arg(long, value_name = "WHEN", value_parser = parse_since)]
+    #[arg(long, value_name = "WHEN", value_parser = Since::parse)]
     since: Option<Since>,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Since {
-    Within(std::time::Duration),
-    Day(Timestamp),
 }
 
 fn parse_by(text: &str) -> Result<UsageBy, String> {
     UsageBy::parse(text).ok_or_else(|| "write task, agent or day".to_owned())
 }
 
-fn parse_since(text: &str) -> Result<Since, String> {
-    match Timestamp::parse(&format!("{text}T00:00:00Z")) {
-        Some(day) => Ok(Since::Day(day)),
-        None => match duration::parse(text) {
-            Ok(within) => Ok(Since::Within(within)),
-            Err(error) => Err(format!("{error}, or a day like 2026-11-16")),
-        },
-    }
-}
-
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
-    let since = match args.since {
-        None => Timestamp::from_millis(0),
-        Some(Since::Day(day)) => day,
-        Some(Since::Within(within)) => app.env.clock.now().before(within),
-    };
+    let since = args.since.map_or(Timestamp::from_millis(0), |since| since.resolve(app.env.clock.now()));
     let sums = open.read(|view| sum_usage(view, args.by, since))?;
     let all = sums.iter().map(|sum| sum.usage).fold(Usage::default(), Usage::plus);
     let mut text = Text::new();
@@ -64,8 +46,15 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
             UsageBy::Agent => "AGENT",
             UsageBy::Day => "DAY",
         };
-        let mut table =
-            Table::new(&[heading, "ATTEMPTS", "INPUT", "FROM CACHE", "TO CACHE", "OUTPUT", "COST"]);
+        let mut table = Table::new([
+            keep(heading),
+            keep("ATTEMPTS"),
+            keep("INPUT"),
+            keep("FROM CACHE"),
+            keep("TO CACHE"),
+            keep("OUTPUT"),
+            keep("COST"),
+        ]);
         for sum in &sums {
             table.row(cells(&sum.name, sum.attempts, wire::usage(sum.usage)));
         }

@@ -265,7 +265,7 @@ fn held(app: &App<'_>, lease: &Lease, what: &str, now: Timestamp, waiting: usize
             kind: "held",
             sentence: format!(
                 "{what} has been held by {who} since {}, for at most another {}{}.",
-                lease.acquired_at.to_seconds(),
+                app.local_time().seconds(lease.acquired_at),
                 format_rounded(lease.expires_at.since(now)),
                 if waiting > 0 { format!("; {waiting} waiting") } else { String::new() }
             ),

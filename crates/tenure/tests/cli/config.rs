@@ -217,3 +217,43 @@ fn an_editor_may_have_arguments_and_visual_beats_editor() {
     env.ok(&["config", "edit"]);
     assert_eq!(std::fs::read_to_string(env.path("editor.sh.said")).unwrap(), "--wait\n");
 }
+
+#[test]
+fn a_setting_is_removed_and_the_rest_of_the_file_stays() {
+    let env = TestEnv::project();
+    let before = std::fs::read_to_string(env.path("work/.tenure/config.yaml")).unwrap();
+    env.write(
+        "work/.tenure/config.yaml",
+        format!("{before}locking:\n  # Tests are slow.\n  leaseTtl: 30m\n"),
+    );
+    insta::assert_snapshot!(env.ok(&["config", "unset", "locking.leaseTtl"]));
+    let after = std::fs::read_to_string(env.path("work/.tenure/config.yaml")).unwrap();
+    assert_eq!(after, format!("{before}locking:\n  # Tests are slow.\n"));
+    assert_eq!(env.ok(&["config", "get", "locking.leaseTtl"]).out, "15m\n");
+    assert_eq!(env.json(&["config", "unset", "locking.leaseTtl"]).data()["changed"], false);
+    assert_eq!(env.json(&["config", "unset", "--user", "runners.preset"]).data()["changed"], false);
+    assert!(!env.path("home/.tenure/config.yaml").exists());
+    env.run(&["config", "unset", "locking"]).exits(2);
+}
+
+#[test]
+fn the_command_of_a_built_in_preset_is_shown() {
+    let env = TestEnv::project();
+    let shown = env.json(&["config", "get", "presets.codex.command"]).exits(0).data();
+    assert_eq!(shown["value"][0], "codex", "{shown}");
+    assert_eq!(shown["setting"]["origin"], "default", "{shown}");
+    env.run(&["config", "get", "presets.nobody.command"]).exits(2);
+    env.ok(&["config", "set", "presets.codex.command", "[./mine]"]);
+    assert_eq!(env.json(&["config", "get", "presets.codex.command"]).data()["value"][0], "./mine");
+}
+
+#[test]
+fn an_editor_that_is_installed_is_used_if_none_is_chosen() {
+    let mut env = TestEnv::project();
+    env.write("bin/nano", "#!/bin/sh\n");
+    std::fs::set_permissions(env.path("bin/nano"), PermissionsExt::from_mode(0o755)).unwrap();
+    env.set("PATH", env.path("bin"));
+    env.run(&["config", "edit", "--dry-run"]).exits(2);
+    env.env.terminal = Some("pts/1".to_owned());
+    assert!(env.ok(&["config", "edit", "--dry-run"]).out.contains("with nano"));
+}

@@ -39,3 +39,30 @@ fn following_prints_one_object_a_line_until_the_timeout() {
     insta::assert_snapshot!(ran);
     insta::assert_snapshot!("as_text", env.run(&["events", "-f", "--since", "6", "--timeout", "1ms"]));
 }
+
+#[test]
+fn the_feed_is_filtered_by_kind_agent_and_time() {
+    let story = Story::project(|env| {
+        some_history(env);
+        env.later(std::time::Duration::from_hours(1));
+        steps(env, &["tasks add Three"]);
+    })
+    .tell(&["events", "--kind", "task.status"])
+    .tell(&["events", "--kind", "section,message", "--limit", "2"])
+    .tell(&["events", "--agent", "bob", "--kind", "lease.acquired"])
+    .tell(&["events", "--since", "10m"])
+    .tell(&["events", "--since", "2026-01-15T12:00:00Z"])
+    .tell(&["events", "--kind", "task.done"])
+    .tell(&["events", "--since", "yesterday"]);
+    insta::assert_snapshot!(story);
+}
+
+#[test]
+fn following_begins_without_old_events() {
+    let mut env = TestEnv::project();
+    some_history(&mut env);
+    assert_eq!(env.run(&["events", "--follow", "--timeout", "1ms"]).out, "");
+    let since =
+        env.run(&["events", "--follow", "--since", "10m", "--kind", "task.created", "--timeout", "1ms"]);
+    assert_eq!(since.out.lines().count(), 2, "{since}");
+}

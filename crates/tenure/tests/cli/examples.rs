@@ -140,6 +140,8 @@ pub(crate) const EXAMPLES: &[Example] = examples! {
     "config get": ["config", "get", "locking"] or ["config", "get", "lockng"] => 2 "INVALID_ARGUMENTS";
     "config set": ["config", "set", "locking.leaseTtl", "5m"] or
         ["config", "set", "runners.staleTimeout", "1s"] => 3 "CONFIG_ERROR";
+    "config unset": ["config", "unset", "locking.leaseTtl"] or
+        ["config", "unset", "lockng"] => 2 "INVALID_ARGUMENTS";
     "config path": ["config", "path"] or ["config", "path", "-C", "nowhere"] => 2 "INVALID_ARGUMENTS";
     "config validate": ["config", "validate"] or ["config", "validate", "wrong.yaml"] => 3 "CONFIG_ERROR";
     "config edit": ["config", "edit"] or ["config", "edit", "--config", "wrong.yaml"] => 3 "CONFIG_ERROR";

@@ -30,11 +30,13 @@ fn global_flags_work_before_between_and_after_the_words() {
 
 #[test]
 fn every_global_flag_is_taken_by_every_command_on_both_sides() {
-    let globals: [&[&str]; 10] = [
+    let globals: [&[&str]; 12] = [
         &["--json"],
         &["--quiet"],
         &["--verbose"],
         &["--no-color"],
+        &["--no-pager"],
+        &["--utc"],
         &["--config", "x.yaml"],
         &["--dry-run"],
         &["--timeout", "1s"],
@@ -240,4 +242,46 @@ fn quiet_leaves_out_what_to_do_next() {
     let env = TestEnv::project();
     assert!(env.ok(&["status"]).out.contains("tenure tasks add"));
     assert!(!env.ok(&["status", "-q"]).out.contains("tenure tasks add"));
+}
+
+#[test]
+fn a_default_verb_takes_its_options_without_its_name() {
+    let env = TestEnv::project();
+    steps(&env, &["tasks add One", "tasks claim T1 --agent bob", "msg send --task T1 --from bob -m Hello"]);
+    for (short, long) in [
+        ("tasks --status all", "tasks list --status all"),
+        ("tasks --json", "tasks list --json"),
+        ("locks --type task", "locks list --type task"),
+        ("locks --json", "locks list --json"),
+        ("msg --task T1", "msg list --task T1"),
+        ("jobs --limit 3 --json", "jobs list --limit 3 --json"),
+        ("sessions --limit 3", "sessions list --limit 3"),
+        ("runners --ended 2 --json", "runners list --ended 2 --json"),
+        ("sections --json", "sections list --json"),
+        ("agents --json", "agents list --json"),
+        ("projects --json", "projects list --json"),
+        ("hooks --json", "hooks list --json"),
+        ("config --json", "config show --json"),
+    ] {
+        let run = |line: &str| env.ok(&line.split(' ').collect::<Vec<_>>()).out;
+        assert_eq!(run(short), run(long), "{short}");
+    }
+    env.run(&["locks", "--type", "task", "show", "T1"]).exits(2);
+}
+
+#[test]
+fn quiet_prints_the_key_alone() {
+    let env = TestEnv::project();
+    for (line, key) in [
+        ("-q tasks add One", "T1"),
+        ("tasks add Two -q", "T2"),
+        ("-q sections add Backend", "Backend"),
+        ("-q tasks next", "T1"),
+        ("-q tasks claim T2 --agent bob", "T2"),
+        ("-q tasks next --claim --agent bob", "T1"),
+        ("-q msg send --task T1 --from bob -m Hello", "1"),
+    ] {
+        let ran = env.ok(&line.split(' ').collect::<Vec<_>>());
+        assert_eq!((ran.out.as_str(), ran.err.as_str()), (format!("{key}\n").as_str(), ""), "{line}");
+    }
 }

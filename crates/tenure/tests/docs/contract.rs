@@ -132,6 +132,7 @@ const CONTRACT: &[(&str, &[&str])] = &[
     ("config show", &[]),
     ("config get", &[]),
     ("config set", &[]),
+    ("config unset", &["--user"]),
     ("config path", &[]),
     ("config validate", &[]),
     ("config edit", &[]),

@@ -1,7 +1,12 @@
 //! The documents match the code: every command line in them is run, every command, test, table and file that they name exists,
 //! and the list of commands is generated from the parser.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed expectation is a failed test"
+)]
 
 mod commands;
 mod contract;
@@ -10,6 +15,7 @@ mod packages;
 mod page;
 mod play;
 mod schema;
+mod settings;
 
 use std::path::{Path, PathBuf};
 
@@ -123,6 +129,21 @@ fn every_link_between_the_documents_has_a_target() {
             assert!(path.parent().unwrap().join(target).exists(), "{}: {link}", name(&path));
         }
     }
+}
+
+#[test]
+fn the_list_of_settings_matches_the_table_of_keys() {
+    let path = root().join("docs/configuration.md");
+    let there = std::fs::read_to_string(&path).unwrap();
+    let made = settings::updated(&there);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &made).unwrap();
+    }
+    let there = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        there == made,
+        "docs/configuration.md is not up to date: run `UPDATE_DOCS=1 cargo test -p tenure --test docs`"
+    );
 }
 
 #[test]

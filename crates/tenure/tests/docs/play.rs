@@ -76,6 +76,7 @@ fn run(at: &Path, line: &str, follows: bool, trusts: bool) -> (Option<i32>, Stri
         .env("HOME", at.join("home"))
         .env("XDG_RUNTIME_DIR", at.join("run"))
         .env("TERM", "dumb")
+        .env("TZ", "UTC")
         .env("TENURE_TRUST", if trusts { "1" } else { "" })
         .env("LOGNAME", "ann")
         .current_dir(at.join("work"))

@@ -108,7 +108,7 @@ fn wake_up_takes_every_path_of_the_decision_table() {
         ("ready", "started", "READY is ready and no runner is active"),
         ("works", "running", "last heartbeat"),
         ("dead", "restarted", "was dead"),
-        ("hangs", "restarted", "did not answer its doorbell and was killed"),
+        ("hangs", "restarted", "did not respond and was killed"),
         ("wakes", "running", "it answered when it was rung"),
         ("idles", "restarted", "was dead"),
         ("locked", "locked", "Skipping database (locked by backup)"),

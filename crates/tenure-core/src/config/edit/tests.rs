@@ -282,7 +282,7 @@ proptest! {
         }
         let edited = set(&text, key, &value).expect("all other forms can be edited");
         let after = Reading::of(&edited).unwrap();
-        prop_assert!(before.document.differs_only_in(key, &wanted, &after.document), "{}\n=>\n{}", text, edited);
+        prop_assert!(before.document.differs_only_in(key, Some(&wanted), &after.document), "{}\n=>\n{}", text, edited);
         prop_assert_eq!(&before.comments, &after.comments);
         for line in text.lines().filter(|line| line.trim_start().starts_with('#') || line.is_empty()) {
             prop_assert!(edited.lines().any(|kept| kept == line));
@@ -290,5 +290,54 @@ proptest! {
         prop_assert!(edited.lines().count() >= text.lines().count());
         prop_assert_eq!(text.contains("\r\n") && !edited.replace("\r\n", "").contains('\n'), text.contains("\r\n"));
         prop_assert_eq!(set(&edited, key, &value), Ok(edited.clone()));
+    }
+}
+
+#[test]
+fn a_value_is_removed_and_everything_else_stays() {
+    for (text, key, wanted) in [
+        (
+            "locking:\n  leaseTtl: 30m\n  waitTimeout: 1m\n",
+            "locking.leaseTtl",
+            "locking:\n  waitTimeout: 1m\n",
+        ),
+        ("locking:\n  leaseTtl: 30m # long\n", "locking.leaseTtl", "locking:\n  # long\n"),
+        (
+            "# a\nlocking:\n  # b\n  leaseTtl: 30m\n  # c\n",
+            "locking.leaseTtl",
+            "# a\nlocking:\n  # b\n  # c\n",
+        ),
+        (
+            "locking:\n  leaseTtl:\n    _description: text\n    value: 30m\n",
+            "locking.leaseTtl",
+            "locking:\n  leaseTtl:\n    _description: text\n",
+        ),
+        (
+            "runners:\n  allow:\n    - npm test\n    - make\n  preset: codex\n",
+            "runners.allow",
+            "runners:\n  preset: codex\n",
+        ),
+        (
+            "locking:\r\n  leaseTtl: 30m\r\n  waitTimeout: 1m\r\n",
+            "locking.leaseTtl",
+            "locking:\r\n  waitTimeout: 1m\r\n",
+        ),
+        ("locking:\n  waitTimeout: 1m\n  leaseTtl: 30m", "locking.leaseTtl", "locking:\n  waitTimeout: 1m\n"),
+        ("locking:\n  waitTimeout: 1m\n", "locking.leaseTtl", "locking:\n  waitTimeout: 1m\n"),
+        ("", "locking.leaseTtl", ""),
+    ] {
+        assert_eq!(unset(text, key).unwrap(), wanted, "{text:?}");
+    }
+}
+
+#[test]
+fn a_value_that_cannot_be_removed_alone_is_refused() {
+    for (text, key) in [
+        ("locking: {leaseTtl: 30m}\n", "locking.leaseTtl"),
+        ("locking: &same\n  leaseTtl: 30m\n", "locking"),
+        ("runners:\n  allow:\n    - npm test # why\n    - make\n", "runners.allow"),
+        ("x", "no.such"),
+    ] {
+        unset(text, key).unwrap_err();
     }
 }

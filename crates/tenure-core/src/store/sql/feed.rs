@@ -54,11 +54,28 @@ fn messages_where(filter: &MessageFilter) -> (String, Vec<Cell<'_>>) {
 }
 
 /// The condition of a filter, and its values.
-fn events_where(filter: &EventFilter) -> (&'static str, Vec<Cell<'_>>) {
-    match &filter.task {
-        Some(task) => ("seq > ? AND task_id = ?", vec![filter.since.into(), task.as_str().into()]),
-        None => ("seq > ?", vec![filter.since.into()]),
+fn events_where(filter: &EventFilter) -> (String, Vec<Cell<'_>>) {
+    let mut condition = "seq > ?".to_owned();
+    let mut values: Vec<Cell<'_>> = vec![filter.since.into()];
+    if let Some(task) = &filter.task {
+        condition.push_str(" AND task_id = ?");
+        values.push(task.as_str().into());
     }
+    if let Some(at) = filter.not_before {
+        condition.push_str(" AND at >= ?");
+        values.push(at.into());
+    }
+    if let Some(actor) = &filter.actor {
+        condition.push_str(" AND actor = ?");
+        values.push(actor.into());
+    }
+    if !filter.kinds.is_empty() {
+        condition.push_str(" AND kind IN (");
+        condition.push_str(&vec!["?"; filter.kinds.len()].join(", "));
+        condition.push(')');
+        values.extend(filter.kinds.iter().map(|kind| Cell::from(kind.as_str())));
+    }
+    (condition, values)
 }
 
 impl<T: SqlTx> ReadFeed for T {
@@ -107,7 +124,7 @@ impl<T: SqlTx> ReadFeed for T {
     fn count_events(&self, filter: &EventFilter) -> Result<u64> {
         self.flush_events();
         let (condition, values) = events_where(filter);
-        self.count(&events::TABLE, condition, &values)
+        self.count(&events::TABLE, &condition, &values)
     }
 }
 

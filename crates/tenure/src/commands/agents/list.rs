@@ -7,7 +7,8 @@ use tenure_core::wire;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::report::CommandResult;
-use crate::text::{Table, Text};
+use crate::table::{Table, cut, keep};
+use crate::text::{Style, Text};
 
 /// List agents
 ///
@@ -22,19 +23,25 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> CommandResult<Answer> {
     if agents.is_empty() {
         text.line("No agents.");
     } else {
-        let mut table = Table::new(&["AGENT", "NAME", "CLAIMS", "LAST SEEN", "CAPABILITIES"]);
+        let mut columns = vec![keep("AGENT"), cut("NAME"), keep("CLAIMS"), keep("LAST SEEN")];
+        // Few agents state them.
+        let has_capabilities = agents.iter().any(|agent| !agent.capabilities.is_empty());
+        columns.extend(has_capabilities.then(|| cut("CAPABILITIES")));
+        let mut table = Table::new(columns);
         for agent in &agents {
             let seen = match agent.left_at {
                 Some(_) => "left".to_owned(),
                 None => format!("{} ago", format_rounded(now.since(agent.last_seen_at))),
             };
-            table.row([
+            let style = if agent.left_at.is_some() { Style::Dim } else { Style::Plain };
+            let cells = [
                 agent.id.clone(),
                 agent.name.clone().unwrap_or_else(|| "-".to_owned()),
                 agent.active_claims.to_string(),
                 seen,
                 agent.capabilities.join(", "),
-            ]);
+            ];
+            table.styled_row(cells.into_iter().map(|cell| (style, cell)).collect());
         }
         text.table(&table, app.printer.render_options());
     }

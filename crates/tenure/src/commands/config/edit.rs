@@ -16,7 +16,10 @@ use crate::report::{CommandResult, Report};
 use crate::text::Text;
 use crate::trust;
 
-/// Open a configuration file in your editor ($VISUAL or $EDITOR) and validate it afterwards
+/// The editors that are used if none is chosen, in this order.
+const FALLBACKS: [&str; 4] = ["editor", "vi", "vim", "nano"];
+
+/// Open a configuration file in your editor ($VISUAL, $EDITOR, or one that is installed) and validate it afterwards
 ///
 /// A new file starts with every setting as a comment. If the saved file is invalid, exits 3 and leaves it as you saved it.
 ///
@@ -75,13 +78,17 @@ fn again(user: bool) -> &'static str {
 }
 
 fn editor(app: &App<'_>) -> CommandResult<String> {
-    let chosen = app.env.var("VISUAL").or_else(|| app.env.var("EDITOR"));
-    match (chosen, &app.env.terminal) {
-        (Some(editor), _) => Ok(editor.to_owned()),
-        (None, Some(_)) => Ok("vi".to_owned()),
-        (None, None) => Err(Report::usage("no editor: neither VISUAL nor EDITOR is set")
-            .hint("name one", "EDITOR=nano tenure config edit")),
+    if let Some(editor) = app.env.var("VISUAL").or_else(|| app.env.var("EDITOR")) {
+        return Ok(editor.to_owned());
     }
+    let path = app.env.var("PATH").unwrap_or_default();
+    let is_installed = |name: &&str| std::env::split_paths(path).any(|folder| folder.join(name).is_file());
+    // Without a terminal an editor that was not chosen would wait for keys that nobody presses.
+    let found = FALLBACKS.into_iter().find(is_installed).filter(|_| app.env.terminal.is_some());
+    found.map(str::to_owned).ok_or_else(|| {
+        Report::usage("no editor: neither VISUAL nor EDITOR is set")
+            .hint("name one", "EDITOR=nano tenure config edit")
+    })
 }
 
 fn create(app: &App<'_>, path: &Path) -> CommandResult<()> {

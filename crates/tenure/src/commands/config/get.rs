@@ -1,7 +1,8 @@
 //! `tenure config get`.
 
 use serde_json::{Value, json};
-use tenure_core::config::Lookup;
+use tenure_core::config::{Config, KEYS, Lookup, Origin, Setting};
+use tenure_runner::preset::{PresetSource, built_in_command};
 
 use super::{object, resolved};
 use crate::answer::Answer;
@@ -21,7 +22,13 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
-    let found = resolved(app)?.get(&args.key).map_err(|e| Report::config(&e, None))?;
+    let config = resolved(app)?;
+    let found = match config.get(&args.key) {
+        Ok(Lookup::Setting(entry)) if entry.value == Value::Null => built_in(app, &config, &args.key),
+        Err(_) => built_in(app, &config, &args.key),
+        Ok(_) => None,
+    };
+    let found = found.map_or_else(|| config.get(&args.key), Ok).map_err(|e| Report::config(&e, None))?;
     let mut text = Text::new();
     text.block(0, &found.display());
     let mut data = json!({"key": args.key, "value": found.value()});
@@ -39,4 +46,19 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         }
     }
     Ok(Answer::new(data, text))
+}
+
+/// The command of a built-in preset that no file changes.
+fn built_in(app: &mut App<'_>, config: &Config, key: &str) -> Option<Lookup> {
+    let name = key.strip_prefix("presets.")?.strip_suffix(".command")?;
+    let path = app.env.vars.get(std::ffi::OsStr::new("PATH"));
+    let source = PresetSource::of(config, &app.env.cwd, path.map(|path| &**path));
+    let (command, obstacle) = built_in_command(name, &source)?;
+    if let Some(obstacle) = obstacle {
+        app.printer.warn(&format!("{name} cannot be started like this here: {obstacle}"));
+    }
+    let display = json!(command).to_string();
+    let about = KEYS.iter().find(|known| known.name == "presets.*.command").map_or("", |known| known.about);
+    let (key, value, origin) = (key.to_owned(), json!(command), Origin::Default);
+    Some(Lookup::Setting(Setting { key, value, display, origin, about }))
 }

@@ -17,6 +17,7 @@ mod path;
 mod set;
 mod show;
 mod template;
+mod unset;
 mod validate;
 
 /// Show, change and validate settings
@@ -35,6 +36,7 @@ verbs! {
     "show" => Show(show),
     "get" => Get(get),
     "set" => Set(set),
+    "unset" => Unset(unset),
     "path" => Path(path),
     "validate" => Validate(validate),
     "edit" => Edit(edit),

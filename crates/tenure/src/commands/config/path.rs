@@ -6,7 +6,8 @@ use super::{Layer, project};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::report::CommandResult;
-use crate::text::{Style, Table, Text};
+use crate::table::{Table, keep};
+use crate::text::{Style, Text};
 
 /// Show the paths of the configuration files, and whether each exists
 ///
@@ -17,7 +18,7 @@ pub(crate) struct Args {}
 pub(super) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<Answer> {
     let project = project(app)?.map(|project| (Layer::Project, project.paths.config()));
     let user = app.user_config().map(|path| (Layer::User, path));
-    let mut table = Table::new(&["LAYER", "EXISTS", "FILE"]);
+    let mut table = Table::new([keep("LAYER"), keep("EXISTS"), keep("FILE")]);
     let mut rows: Vec<Value> = Vec::new();
     for (layer, path) in project.into_iter().chain(user) {
         let exists = path.is_file();

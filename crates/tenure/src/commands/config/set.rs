@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
-use tenure_core::config::{self, Authority, Config, Document, Lookup, Origin, TrustState};
+use tenure_core::config::{self, Authority, Config, ConfigError, Document, Lookup, Origin, TrustState};
 
 use super::{Layer, failed, object, project, read, target};
 use crate::answer::Answer;
@@ -43,20 +43,38 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if layer == Layer::Project {
         refuse_user_only(&args)?;
     }
-    let real = atomic::follow(&path).map_err(|e| failed(&e, "write", &path))?;
+    let change = change(app, layer, &path, &|text| config::set(text, &args.key, &args.value))?;
+    answer(app, &args.key, layer, &path, change.changed, &change.effective)
+}
+
+/// A change of one file.
+pub(super) struct Change {
+    pub(super) changed: bool,
+    /// The configuration with the change, which a dry run has not written.
+    pub(super) effective: Config,
+}
+
+/// Edits a file under its lock. The result is validated before it is written.
+pub(super) fn change(
+    app: &mut App<'_>,
+    layer: Layer,
+    path: &Path,
+    edit: &dyn Fn(&str) -> Result<String, ConfigError>,
+) -> CommandResult<Change> {
+    let real = atomic::follow(path).map_err(|e| failed(&e, "write", path))?;
     let folder = real.parent().unwrap_or(Path::new(".")).to_owned();
     let _lock = if app.global.dry_run {
         None
     } else {
         // The arguments are validated before any file or folder is created.
-        config::set("", &args.key, &args.value).map_err(|e| Report::config(&e, None))?;
+        edit("").map_err(|e| Report::config(&e, None))?;
         atomic::make_folder(&folder).map_err(|e| failed(&e, "make", &folder))?;
         let patience = app.global.timeout.map_or(PATIENCE, |limit| limit.min(PATIENCE));
         Some(atomic::lock(&folder, patience).map_err(|e| failed(&e, "lock", &folder))?)
     };
-    let before = read(&path)?.unwrap_or_default();
+    let before = read(path)?.unwrap_or_default();
     let file = path.to_string_lossy();
-    let after = config::set(&before, &args.key, &args.value).map_err(|e| Report::config(&e, Some(&file)))?;
+    let after = edit(&before).map_err(|e| Report::config(&e, Some(&file)))?;
     let document = Document::parse(&after).map_err(|e| Report::config(&e, Some(&file)))?;
     let paths = project(app)?.map(|project| project.paths);
     let reader = app.config_reader();
@@ -73,16 +91,16 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         let state = trust::examine_document(app.env, paths, old).state;
         let mut counts = state == TrustState::Trusted;
         if changed && !app.global.dry_run {
-            atomic::write(&path, &after, &app.env.ids.hex8()).map_err(|e| failed(&e, "write", &path))?;
+            atomic::write(path, &after, &app.env.ids.hex8()).map_err(|e| failed(&e, "write", path))?;
             counts = restate(app, paths, state, document.clone());
         }
         if !counts && !trust::counts(app.env, paths, &document) {
             effective = reader.read(Some(paths), Some(Replacement::Project(&document, false)))?;
         }
     } else if changed && !app.global.dry_run {
-        atomic::write(&path, &after, &app.env.ids.hex8()).map_err(|e| failed(&e, "write", &path))?;
+        atomic::write(path, &after, &app.env.ids.hex8()).map_err(|e| failed(&e, "write", path))?;
     }
-    answer(app, &args.key, layer, &path, changed, &effective)
+    Ok(Change { changed, effective })
 }
 
 /// A key that is about the user's machine has no effect in a project's file.

@@ -7,7 +7,8 @@ use super::{object, resolved};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::report::CommandResult;
-use crate::text::{Style, Table, Text};
+use crate::table::{Table, cut, keep};
+use crate::text::{Style, Text};
 
 /// Show every setting, its value, and where the value comes from
 ///
@@ -18,7 +19,7 @@ pub(crate) struct Args {}
 pub(super) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<Answer> {
     let config = resolved(app)?;
     let entries = config.entries();
-    let mut table = Table::new(&["KEY", "VALUE", "FROM", "WHAT IT IS"]);
+    let mut table = Table::new([keep("KEY"), cut("VALUE"), cut("FROM"), cut("WHAT IT IS")]);
     for entry in &entries {
         let (style, value) = match (entry.value == Value::Null, &entry.origin) {
             (true, _) => (Style::Dim, "-".to_owned()),
@@ -28,7 +29,7 @@ pub(super) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<Answer> {
         table.styled_row(vec![
             (Style::Plain, entry.key.clone()),
             (style, value),
-            (Style::Dim, entry.origin.to_string()),
+            (Style::Dim, place(&entry.origin)),
             (Style::Dim, entry.about.to_owned()),
         ]);
     }
@@ -38,6 +39,15 @@ pub(super) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<Answer> {
     let ignored: Vec<&str> = config.ignored.iter().map(|setting| setting.key.as_str()).collect();
     let answer = Answer::new(json!({"settings": rows, "total": rows.len(), "ignored": ignored}), text);
     Ok(note_ignored(&config, answer))
+}
+
+/// The file and line without its path, which `config path` shows; the variable or flag.
+fn place(origin: &Origin) -> String {
+    match origin {
+        Origin::Project { line, .. } => format!("project:{line}"),
+        Origin::User { line, .. } => format!("user:{line}"),
+        other => other.to_string(),
+    }
 }
 
 /// Names the settings of the project's file that do not count, and why.

@@ -1,14 +1,17 @@
 //! `tenure hooks list`.
 
 use serde_json::{Value, json};
+use tenure_core::Timestamp;
 use tenure_core::config::{Hook, HookAction};
 use tenure_runner::hooks::LogEntry;
 
 use crate::answer::Answer;
 use crate::app::App;
 use crate::hooks::HookProject;
+use crate::local_time::LocalTime;
 use crate::report::CommandResult;
-use crate::text::{Style, Table, Text};
+use crate::table::{Table, cut, keep};
+use crate::text::{Style, Text};
 
 /// List your hooks and the project's, with the result of each one's last run
 ///
@@ -26,14 +29,15 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> CommandResult<Answer> {
     if hooks.is_empty() {
         text.line("No hooks.");
     } else {
-        let mut table = Table::new(&["NAME", "EVENT", "TYPE", "WHAT", "LAST"]);
+        let mut table = Table::new([keep("NAME"), keep("EVENT"), keep("TYPE"), cut("WHAT"), cut("LAST")]);
+        let time = app.local_time();
         for hook in hooks {
             table.styled_row(vec![
                 (Style::Bold, hook.name.clone()),
                 (Style::Plain, hook.event.to_string()),
                 (Style::Plain, kind(hook)),
                 (Style::Plain, what(hook)),
-                outcome(last(hook)),
+                outcome(last(hook), &time),
             ]);
         }
         text.table(&table, app.printer.render_options());
@@ -65,13 +69,14 @@ fn what(hook: &Hook) -> String {
     }
 }
 
-fn outcome(last: Option<&LogEntry>) -> (Style, String) {
+fn outcome(last: Option<&LogEntry>, time: &LocalTime) -> (Style, String) {
     match last {
         None => (Style::Dim, "never ran".to_owned()),
         Some(entry) => {
             let style = if entry.error.is_some() { Style::Bad } else { Style::Good };
             let error = entry.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-            (style, format!("{} {}{error}", entry.at, entry.outcome))
+            let at = Timestamp::parse(&entry.at).map_or_else(|| entry.at.clone(), |at| time.seconds(at));
+            (style, format!("{at} {}{error}", entry.outcome))
         }
     }
 }

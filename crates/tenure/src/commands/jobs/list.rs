@@ -2,12 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::view::{self, short, style};
+use super::view::{self, style};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::commands::limit::ListLimit;
 use crate::report::CommandResult;
-use crate::text::{Style, Table, Text};
+use crate::short_id::ShortIds;
+use crate::table::{Table, cut, keep};
+use crate::text::{Style, Text};
 
 /// Maximum number of dead letters per job in the list; `jobs show` prints more.
 const DEAD_LETTERS: u64 = 10;
@@ -15,7 +17,8 @@ const DEAD_LETTERS: u64 = 10;
 /// List jobs, newest first
 ///
 /// Example: tenure jobs list --limit 5
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Default, PartialEq, Eq, clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     #[command(flatten)]
     list: ListLimit,
@@ -36,17 +39,27 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if found.is_empty() {
         text.line("No jobs.");
     } else {
-        let mut table = Table::new(&["ID", "NAME", "STATUS", "DONE", "FAILED", "LEFT", "UPDATED"]);
+        let mut table = Table::new([
+            keep("ID"),
+            cut("NAME"),
+            keep("STATUS"),
+            keep("DONE"),
+            keep("FAILED"),
+            keep("LEFT"),
+            keep("UPDATED"),
+        ]);
+        let ids = ShortIds::of(found.iter().map(|(_, job, _)| job.id.as_str()));
+        let time = app.local_time();
         for (status, job, _) in &found {
             let counts = &job.counts;
             table.styled_row(vec![
-                (Style::Plain, short(&job.id).to_owned()),
+                (Style::Plain, ids.show(&job.id).to_owned()),
                 (Style::Plain, job.name.clone()),
                 (style(*status), status.as_str().to_owned()),
                 (Style::Plain, format!("{}/{}", counts.succeeded, counts.total)),
                 (if counts.failed > 0 { Style::Bad } else { Style::Plain }, counts.failed.to_string()),
                 (Style::Plain, (counts.pending + counts.running).to_string()),
-                (Style::Dim, job.updated_at.to_seconds()),
+                (Style::Dim, time.seconds(job.updated_at)),
             ]);
         }
         text.table(&table, app.printer.render_options());

@@ -21,10 +21,12 @@ mod work;
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
+    #[command(flatten)]
+    default: list::Args,
 }
 
 verbs! {
-    enum Verb, default List;
+    enum Verb, default List(list);
     "start" => Start(start),
     "work" => Work(work),
     "list" => List(list),

@@ -46,7 +46,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         text.line(format!("  {shown}{}", if shown.len() < item.payload.len() { "…" } else { "" }));
         for attempt in &history {
             let how = attempt.reason.as_deref().unwrap_or("running");
-            text.line(format!("  {}  {how}", attempt.started_at.to_seconds()));
+            text.line(format!("  {}  {how}", app.local_time().seconds(attempt.started_at)));
             if let Some(path) = &attempt.log_path {
                 text.styled(Style::Dim, format!("    log: {path}"));
             }
@@ -64,7 +64,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if let Some(file) = &job.definition.source.file {
         text.line(format!("  List:    {file}"));
     }
-    text.line(format!("  Started: {}", job.created_at.to_seconds()));
+    text.line(format!("  Started: {}", app.local_time().seconds(job.created_at)));
     if let Some(letters) = object["deadLetter"].as_array() {
         view::letter_lines(&mut text, letters, job.counts.failed);
     }

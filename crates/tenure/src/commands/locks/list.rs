@@ -10,19 +10,25 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::commands::lease_view;
 use crate::report::CommandResult;
-use crate::text::{Style, Table, Text};
+use crate::short_id::ShortIds;
+use crate::table::{Table, cut, cut_to, keep};
+use crate::text::{Style, Text};
 
 /// List open locks; expired ones are marked until they are cleaned up
 ///
 /// Example: tenure locks list --type task
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Default, PartialEq, Eq, clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     /// task, section or all
     #[arg(long = "type", value_name = "TYPE", value_enum, default_value_t)]
     kind: Kind,
 }
 
-#[derive(Debug, Default, Clone, Copy, clap::ValueEnum)]
+/// How much of a section's name is shown at a terminal. Keys of tasks are shown in full.
+const LONGEST_SECTION: usize = 20;
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Kind {
     Task,
     Section,
@@ -51,12 +57,23 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if leases.is_empty() {
         text.line("No locks.");
     } else {
-        let mut table = Table::new(&["LOCK", "HOLDER", "FENCE", "SINCE", "EXPIRES", "LEASE"]);
+        let mut table = Table::new([
+            keep("LOCK"),
+            cut("HOLDER"),
+            keep("FENCE"),
+            keep("SINCE"),
+            keep("EXPIRES"),
+            keep("LEASE"),
+        ]);
+        let ids = ShortIds::of(leases.iter().map(|lease| lease.holder.id.as_str()));
+        let is_narrow = app.printer.render_options().width.is_some();
         for (lease, name) in leases.iter().zip(&names) {
+            let is_long = is_narrow && lease.resource.kind == ResourceKind::Section;
+            let shown = if is_long { cut_to(name, LONGEST_SECTION) } else { name.clone() };
             let style = if lease.state(now, judge) == LeaseState::Live { Style::Plain } else { Style::Warn };
             table.styled_row(vec![
-                (Style::Bold, name.clone()),
-                (Style::Plain, lease_view::holder(lease)),
+                (Style::Bold, shown),
+                (Style::Plain, lease_view::short_holder(lease, ids)),
                 (Style::Plain, lease.fence.to_string()),
                 (Style::Plain, format!("{} ago", format_rounded(now.since(lease.acquired_at)))),
                 (style, lease_view::remaining(lease, now, judge)),

@@ -16,10 +16,12 @@ mod show;
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
+    #[command(flatten)]
+    default: list::Args,
 }
 
 verbs! {
-    enum Verb, default List;
+    enum Verb, default List(list);
     "list" => List(list),
     "show" => Show(show),
     "release" => Release(release),

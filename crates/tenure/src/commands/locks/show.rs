@@ -11,7 +11,9 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::commands::lease_view;
 use crate::report::CommandResult;
-use crate::text::{Table, Text};
+use crate::short_id::ShortIds;
+use crate::table::{Table, cut, keep};
+use crate::text::Text;
 
 /// Show the holder of a task or section, or that it is free
 ///
@@ -48,6 +50,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         Ok((found, name, queue, past, view.now()))
     })?;
     let judge = app.env.judge.as_ref();
+    let time = app.local_time();
     let mut text = Text::new();
     match &found.lease {
         None => {
@@ -57,11 +60,11 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
             let is = if lease.state(now, judge) == LeaseState::Live { "is" } else { "was" };
             text.line(format!("{name} {is} held by {}", lease_view::holder(lease)));
             text.line(format!("  Lease: {}   Fence: {}", lease.id, lease.fence));
-            text.line(format!("  Since: {}", lease.acquired_at.to_seconds()));
-            text.line(format!("  Last heartbeat: {}", lease.heartbeat_at.to_seconds()));
+            text.line(format!("  Since: {}", time.seconds(lease.acquired_at)));
+            text.line(format!("  Last heartbeat: {}", time.seconds(lease.heartbeat_at)));
             text.line(format!(
                 "  Expires: {} ({})",
-                lease.expires_at.to_seconds(),
+                time.seconds(lease.expires_at),
                 lease_view::remaining(lease, now, judge)
             ));
         }
@@ -70,13 +73,14 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         text.line(format!("  Waiting in queue: {queue}"));
     }
     if args.history {
-        let mut table = Table::new(&["FENCE", "HOLDER", "SINCE", "UNTIL", "END"]);
+        let mut table = Table::new([keep("FENCE"), cut("HOLDER"), keep("SINCE"), keep("UNTIL"), keep("END")]);
+        let ids = ShortIds::of(past.iter().map(|lease| lease.holder.id.as_str()));
         for lease in &past {
             table.row([
                 lease.fence.to_string(),
-                lease_view::holder(lease),
-                lease.acquired_at.to_seconds(),
-                lease.ended.map_or_else(|| "-".to_owned(), |(at, _)| at.to_seconds()),
+                lease_view::short_holder(lease, ids),
+                time.seconds(lease.acquired_at),
+                lease.ended.map_or_else(|| "-".to_owned(), |(at, _)| time.seconds(at)),
                 lease.ended.map_or_else(|| "open".to_owned(), |(_, why)| why.as_str().to_owned()),
             ]);
         }

@@ -10,7 +10,7 @@ use crate::report::{CommandResult, Report};
 /// As many as are listed when no `--limit` is given.
 const LIMIT: u64 = 100;
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, PartialEq, Eq, clap::Args)]
 pub(super) struct Filter {
     /// Only this task's
     #[arg(long, value_name = "T")]
@@ -48,10 +48,8 @@ impl Filter {
     pub(super) fn resolve(&self, app: &App<'_>, open: &Open<'_>) -> CommandResult<MessageFilter> {
         let identity = app.identity(&self.identity)?;
         if self.mine && !identity.is_named() {
-            return Err(Report::usage(
-                "--mine needs to know who you are: give --agent ID, or set TENURE_AGENT",
-            )
-            .hint("become somebody", "tenure agents join"));
+            return Err(Report::usage("--mine needs your identity: give --agent ID, or set TENURE_AGENT")
+                .hint("register an agent", "tenure agents join"));
         }
         let task = self.task.as_deref().map(|t| open.resolve(t)).transpose()?;
         Ok(MessageFilter {

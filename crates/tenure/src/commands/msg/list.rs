@@ -7,13 +7,15 @@ use tenure_core::wire;
 use super::filter::Filter;
 use crate::answer::Answer;
 use crate::app::App;
+use crate::local_time::LocalTime;
 use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
 /// List messages that nobody has acknowledged
 ///
 /// Example: tenure msg list --task F001
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Default, PartialEq, Eq, clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     #[command(flatten)]
     filter: Filter,
@@ -23,10 +25,10 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let filter = args.filter.resolve(app, &open)?;
     let (messages, total) = open.read(|view| view.messages(&filter))?;
-    Ok(answer(&messages, total))
+    Ok(answer(&messages, total, &app.local_time()))
 }
 
-pub(super) fn answer(messages: &[Message], total: u64) -> Answer {
+pub(super) fn answer(messages: &[Message], total: u64, time: &LocalTime) -> Answer {
     let mut text = Text::new();
     if messages.is_empty() {
         text.line("No messages.");
@@ -34,8 +36,10 @@ pub(super) fn answer(messages: &[Message], total: u64) -> Answer {
     for message in messages {
         let place = message.task.as_ref().map(|t| format!(" on {}", t.key)).unwrap_or_default();
         let to = message.to.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
-        text.styled(Style::Bold, format!("#{}", message.id))
-            .and(Style::Dim, format!("  {}  from {}{to}{place}", message.sent_at.to_seconds(), message.from));
+        text.styled(Style::Bold, format!("#{}", message.id)).and(
+            Style::Dim,
+            format!("  {}  from {}{to}{place}", time.seconds(message.sent_at), message.from),
+        );
         if let Some(by) = &message.acknowledged_by {
             text.and(Style::Dim, format!("  (acknowledged by {by})"));
         }

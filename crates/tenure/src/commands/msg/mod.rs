@@ -15,10 +15,12 @@ mod wait;
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
+    #[command(flatten)]
+    default: list::Args,
 }
 
 verbs! {
-    enum Verb, default List;
+    enum Verb, default List(list);
     "send" => Send(send),
     "list" => List(list),
     "ack" => Ack(ack),

@@ -73,5 +73,6 @@ pub(crate) fn send(
     } else {
         text.line(format!("Left message #{} {target}", sent.id));
     }
-    Ok(Answer::new(json!(wire::MessageAnswer { message: wire::message(&sent) }), text))
+    Ok(Answer::new(json!(wire::MessageAnswer { message: wire::message(&sent) }), text)
+        .key(sent.id.to_string()))
 }

@@ -36,7 +36,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         let (messages, total) = open.read(|view| view.messages(&filter))?;
         if total > 0 {
             listener.leave(&open)?;
-            return Ok(list::answer(&messages, total));
+            return Ok(list::answer(&messages, total, &app.local_time()));
         }
         let left = patience.saturating_sub(begun.elapsed());
         if left.is_zero() {

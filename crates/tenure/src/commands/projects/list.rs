@@ -11,7 +11,8 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::candidates::unregistered;
 use crate::report::CommandResult;
-use crate::text::{Style, Table, Text};
+use crate::table::{Table, cut, cut_start, keep};
+use crate::text::{Style, Text};
 
 /// List registered projects, and unregistered ones in runners.wakeup.projectPaths
 ///
@@ -30,7 +31,7 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> CommandResult<Answer> {
         app.printer.warn(&format!("cannot list unregistered projects: {}", report.message));
         BTreeMap::new()
     });
-    let mut table = Table::new(&["NAME", "STATE", "PATH"]);
+    let mut table = Table::new([cut("NAME"), keep("STATE"), cut_start("PATH")]);
     let mut rows = Vec::new();
     let (mut missing, mut untrusted) = (None, None);
     for project in &projects {

@@ -3,18 +3,21 @@
 use serde_json::json;
 use tenure_core::holder::Liveness;
 use tenure_core::runner::RunnerStatus;
-use tenure_core::{Timestamp, wire};
+use tenure_core::wire;
 use tenure_sqlite::{Directory, KnownRunner};
 
 use crate::answer::Answer;
 use crate::app::App;
 use crate::report::CommandResult;
-use crate::text::{Style, Table, Text};
+use crate::short_id::ShortIds;
+use crate::table::{Table, cut, cut_start, keep};
+use crate::text::{Style, Text};
 
 /// List the runners of all projects on this machine, and of this project on all machines
 ///
 /// Example: tenure runners list
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Default, PartialEq, Eq, clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     /// Also show this many ended runners
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -39,20 +42,29 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         text.styled(Style::Bold, "RUNNERS");
         // The host is shown only if a runner is on another one.
         let has_remote = shown.iter().any(|known| known.runner.process.hostname != app.env.hostname);
-        let mut headings = vec!["ID", "STATUS", "PID", "PROJECT", "SECTION", "HEARTBEAT"];
+        let mut columns = vec![
+            keep("ID"),
+            keep("STATUS"),
+            keep("PID"),
+            cut_start("PROJECT"),
+            cut("SECTION"),
+            keep("HEARTBEAT"),
+        ];
         if has_remote {
-            headings.insert(3, "HOST");
+            columns.insert(3, cut("HOST"));
         }
-        let mut table = Table::new(&headings);
+        let mut table = Table::new(columns);
+        let ids = ShortIds::of(shown.iter().map(|known| known.runner.id.as_str()));
+        let time = app.local_time();
         for known in &shown {
             let runner = &known.runner;
             let mut cells = vec![
-                (Style::Plain, runner.id.chars().take(8).collect()),
+                (Style::Plain, ids.show(&runner.id).to_owned()),
                 (style(runner.status), runner.status.as_str().to_owned()),
                 (Style::Plain, runner.process.process.pid.to_string()),
                 (Style::Plain, runner.project_path.clone()),
                 (Style::Plain, known.section_name.clone().unwrap_or_else(|| "-".to_owned())),
-                (Style::Plain, time_of_day(runner.heartbeat_at)),
+                (Style::Plain, time.time_of_day(runner.heartbeat_at)),
             ];
             if has_remote {
                 cells.insert(3, (Style::Plain, runner.process.hostname.clone()));
@@ -112,10 +124,6 @@ fn style(status: RunnerStatus) -> Style {
         RunnerStatus::Failed => Style::Bad,
         RunnerStatus::Idle | RunnerStatus::Completed => Style::Plain,
     }
-}
-
-fn time_of_day(at: Timestamp) -> String {
-    at.to_seconds().get(11..19).unwrap_or_default().to_owned()
 }
 
 fn warn_of_other_projects(app: &App<'_>, shown: &[KnownRunner], text: &mut Text) {

@@ -28,10 +28,12 @@ pub(super) use start::{first_answer, leave_streams, own_command};
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
+    #[command(flatten)]
+    default: list::Args,
 }
 
 verbs! {
-    enum Verb, default List;
+    enum Verb, default List(list);
     "start" => Start(start),
     "list" => List(list),
     "stop" => Stop(stop),

@@ -278,7 +278,9 @@ fn launched(data: Value) -> Answer {
             data["preset"].as_str().unwrap_or_default()
         ),
     );
+    let id = runner["id"].as_str().unwrap_or_default().to_owned();
     Answer::new(data, text)
+        .key(id)
         .hint("see its log", format!("tenure runners logs {short} --follow"))
         .hint("stop it", format!("tenure runners stop {short}"))
 }
@@ -409,7 +411,7 @@ fn result(summary: &RunnerSummary, mut data: Value, once: bool) -> Answer {
         fields.insert("failed".into(), json!(summary.failed));
     }
     let mut text = Text::new();
-    text.line(format!("{} completed, {} not", summary.completed, summary.failed));
+    text.line(format!("{} completed, {} not completed", summary.completed, summary.failed));
     Answer::new(data, text).exit(u8::from(once && summary.failed > 0))
 }
 

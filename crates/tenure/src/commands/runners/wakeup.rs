@@ -31,7 +31,9 @@ use crate::identity::IdentityArgs;
 use crate::printer::Printer;
 use crate::project::{Project, ProjectPaths};
 use crate::report::{CommandResult, Report};
-use crate::text::{Style, Table, Text};
+use crate::short_id::ShortIds;
+use crate::table::{Table, cut, cut_start, keep};
+use crate::text::{Style, Text};
 use crate::{tracked, trust};
 
 /// Restart stalled projects (called by a timer)
@@ -354,10 +356,11 @@ fn park(app: &App<'_>, open: &Open<'_>, unusable: &UnusablePreset, actor: &str) 
 
 fn answer(app: &App<'_>, verdicts: &BTreeMap<PathBuf, Verdict>, hints: Vec<Hint>) -> Answer {
     let failed = verdicts.values().any(|verdict| verdict.decision == Decision::Error);
-    let mut table = Table::new(&["PROJECT", "DECISION", "RUNNER", "REASON"]);
+    let mut table = Table::new([cut_start("PROJECT"), keep("DECISION"), keep("RUNNER"), cut("REASON")]);
     let mut text = Text::new();
+    let ids = ShortIds::of(verdicts.values().filter_map(|verdict| verdict.runner.as_deref()));
     for (path, verdict) in verdicts {
-        let runner = verdict.runner.as_deref().map_or("-", |id| id.get(..8).unwrap_or(id));
+        let runner = verdict.runner.as_deref().map_or("-", |id| ids.show(id));
         table.styled_row(vec![
             (Style::Plain, path.to_string_lossy().into_owned()),
             (style(verdict.decision), verdict.decision.to_string()),

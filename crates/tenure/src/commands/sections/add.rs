@@ -33,5 +33,5 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let mode = if args.parallel { SectionMode::Parallel } else { SectionMode::Serial };
     let request = AddSection { name: args.name, mode, priority: args.priority };
     let section = open.write(|tx| add_section(tx, &ctx, &caller, &request))?;
-    Ok(view::changed(app, &section, app.past("Added", "Would add")))
+    Ok(view::changed(app, &section, app.past("Added", "Would add")).key(&section.name))
 }

@@ -6,7 +6,9 @@ use tenure_core::wire;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::report::CommandResult;
-use crate::text::{Table, Text};
+use crate::short_id::ShortIds;
+use crate::table::{Table, cut, keep};
+use crate::text::Text;
 
 /// List sections in working order
 ///
@@ -22,15 +24,25 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> CommandResult<Answer> {
     if sections.is_empty() {
         text.line("No sections.");
     } else {
-        let mut table = Table::new(&["SECTION", "MODE", "PRIORITY", "OPEN", "TASKS", "HOLDER"]);
+        let mut table = Table::new([
+            cut("SECTION"),
+            keep("MODE"),
+            keep("PRIORITY"),
+            keep("OPEN"),
+            keep("TASKS"),
+            cut("HOLDER"),
+        ]);
+        let holders = sections.iter().filter_map(|section| Some(&section.lease.as_ref()?.holder.id));
+        let ids = ShortIds::of(holders.map(String::as_str));
         for section in &sections {
+            let holder = section.lease.as_ref().map_or("-", |lease| ids.show(&lease.holder.id));
             table.row([
                 section.name.clone(),
                 section.mode.as_str().to_owned(),
                 section.priority.to_string(),
                 section.open_tasks.to_string(),
                 section.tasks.to_string(),
-                section.lease.as_ref().map_or_else(|| "-".to_owned(), |l| l.holder.id.clone()),
+                holder.to_owned(),
             ]);
         }
         text.table(&table, app.printer.render_options());

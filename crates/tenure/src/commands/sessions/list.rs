@@ -7,12 +7,15 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::commands::limit::ListLimit;
 use crate::report::CommandResult;
-use crate::text::{Style, Table, Text};
+use crate::short_id::ShortIds;
+use crate::table::{Table, cut, keep};
+use crate::text::{Style, Text};
 
 /// List sessions, newest first
 ///
 /// Example: tenure sessions list --limit 5
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Default, PartialEq, Eq, clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     #[command(flatten)]
     list: ListLimit,
@@ -33,18 +36,28 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if rows.is_empty() {
         text.line("No sessions.");
     } else {
-        let mut table = Table::new(&["ID", "STATUS", "PRESET", "DONE", "TASK", "STARTED", "UPDATED"]);
+        let mut table = Table::new([
+            keep("ID"),
+            keep("STATUS"),
+            cut("PRESET"),
+            keep("DONE"),
+            keep("TASK"),
+            keep("STARTED"),
+            keep("UPDATED"),
+        ]);
+        let ids = ShortIds::of(rows.iter().map(|(session, _, _)| session.id.as_str()));
+        let time = app.local_time();
         for (session, status, object) in &rows {
             let done = object["done"].as_array().map_or(0, Vec::len);
             let task = session.current.as_ref().map_or("-", |current| current.key.as_str());
             table.styled_row(vec![
-                (Style::Plain, session.id.chars().take(8).collect()),
+                (Style::Plain, ids.show(&session.id).to_owned()),
                 (style(status), (*status).to_owned()),
                 (Style::Plain, session.options.preset.clone()),
                 (Style::Plain, done.to_string()),
                 (Style::Plain, task.to_owned()),
-                (Style::Dim, session.started_at.to_seconds()),
-                (Style::Dim, session.updated_at.to_seconds()),
+                (Style::Dim, time.seconds(session.started_at)),
+                (Style::Dim, time.seconds(session.updated_at)),
             ]);
         }
         text.table(&table, app.printer.render_options());

@@ -33,7 +33,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         text.line(format!("  Section: {section}"));
     }
     text.line(format!("  Runner:  {}", session.runner));
-    text.line(format!("  Started: {}", session.started_at.to_seconds()));
+    text.line(format!("  Started: {}", app.local_time().seconds(session.started_at)));
     if let Some(current) = &session.current {
         text.line(format!("  Current: {} (fence {})", current.key, current.fence));
         if let Some(name) = &current.agent_session {

@@ -83,5 +83,5 @@ pub(crate) fn add(
     if !task.blocked_by.is_empty() {
         text.line(format!("  blocked by {}", task.blocked_by.join(", ")));
     }
-    Ok(Answer::new(view::data(app, &task), text))
+    Ok(Answer::new(view::data(app, &task), text).key(&task.key))
 }

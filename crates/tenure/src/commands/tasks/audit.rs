@@ -34,8 +34,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     })?;
     let mut text = Text::new();
     text.styled(Style::Bold, name.key.clone()).and(Style::Plain, format!(" - {}", name.title));
+    let time = app.local_time();
     for event in &events {
-        text.line(history_line(event));
+        text.line(history_line(event, &time)).hang(4);
     }
     let rows: Vec<_> = events.iter().map(wire::event).collect();
     Ok(Answer::new(json!({"task": wire::task_name(&name), "events": rows, "total": rows.len()}), text))

@@ -29,7 +29,7 @@ pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool) -> Answer {
     // Only one of JSON and text is shown, so the other is not built.
     let data = if app.printer.json { data(app, grant, grant.key.as_ref()) } else { Value::Null };
     if app.global.dry_run {
-        return Answer::new(data, text);
+        return Answer::new(data, text).key(key);
     }
     text.line(format!("  Lease: {}   Fence: {}", grant.lease.id, grant.lease.fence));
     text.line(format!("  Expires in: {}", format_rounded(grant.lease.expires_at.since(now))));
@@ -44,7 +44,7 @@ pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool) -> Answer {
     let agent = quote(id);
     text.line(format!("  - Renew with tenure task renew {key} --agent {agent} before expiry"));
     text.line(format!("  - Mark done with tenure task done {key} --agent {agent} when complete"));
-    let mut answer = Answer::new(data, text);
+    let mut answer = Answer::new(data, text).key(key);
     // The text has the same commands under "Remember to".
     if app.printer.json {
         answer = answer

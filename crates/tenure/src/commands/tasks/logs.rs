@@ -51,6 +51,9 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<()> {
     let mut reader = LogReader::open(&path).map_err(|e| attempt_log::cannot_open(&e, &task, &path))?;
     let mut output =
         Output { task: &task, raw: args.raw, transcript: Transcript::new(attempt.agent.as_deref()) };
+    if !args.follow {
+        app.printer.page();
+    }
     let interrupts = args.follow.then(Interrupts::listen).transpose().map_err(Report::from)?;
     let (begun, mut checked) = (Instant::now(), Instant::now());
     loop {

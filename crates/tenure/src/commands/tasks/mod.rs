@@ -1,12 +1,6 @@
 //! `tenure tasks`: everything about tasks.
 
-use clap::Args as _;
-
-use crate::answer::Answer;
-use crate::app::App;
-use crate::fast_parser::Definition;
-use crate::report::{CommandResult, Report};
-use crate::verbs::{Commands, Group, verbs};
+use crate::verbs::verbs;
 
 pub(crate) mod add;
 mod approve;
@@ -55,11 +49,11 @@ pub(crate) struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
     #[command(flatten)]
-    list: list::Args,
+    default: list::Args,
 }
 
 verbs! {
-    enum Verb;
+    enum Verb, default List(list);
     "add" => Add(add),
     "import" => Import(import),
     "export" => Export(export),
@@ -84,24 +78,4 @@ verbs! {
     "reopen" => Reopen(reopen),
     "delete" => Delete(delete),
     "depend" => Depend(depend),
-}
-
-impl Group for Args {
-    const VERBS: &'static [Definition] = Verb::DEFINITIONS;
-
-    fn verb_name(&self) -> Option<&'static str> {
-        Some(self.verb.as_ref().map_or("list", |verb| verb.name().command))
-    }
-
-    fn without_verb(command: clap::Command) -> clap::Command {
-        list::Args::augment_args(command)
-    }
-}
-
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
-    let Some(verb) = args.verb else { return list::run(app, args.list).map(Some) };
-    if args.list != list::Args::default() {
-        return Err(Report::usage("the options before the subcommand belong to `tenure tasks list`"));
-    }
-    verb.run(app)
 }

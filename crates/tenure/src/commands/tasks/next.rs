@@ -63,7 +63,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         let mut text = Text::new();
         text.styled(Style::Bold, task.key.clone()).and(Style::Plain, format!("  {}", task.title));
         let claim = format!("tenure tasks claim {}", task.key);
-        return Ok(Answer::new(view::data(app, &task), text).hint("claim it", claim));
+        return Ok(Answer::new(view::data(app, &task), text).key(&task.key).hint("claim it", claim));
     }
     let patience = app.asked_patience(&open, args.wait);
     let joined = claim::join_if_anonymous(app, &mut identity);

@@ -18,6 +18,7 @@ use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::commands::{event_view, lease_view, usage_view};
 use crate::identity::IdentityArgs;
+use crate::local_time::LocalTime;
 use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
@@ -92,8 +93,9 @@ pub(crate) fn show(
     }
     if history {
         text.blank().styled(Style::Bold, "History");
+        let time = app.local_time();
         for event in &events {
-            text.line(format!("  {}", history_line(event)));
+            text.line(format!("  {}", history_line(event, &time))).hang(4);
         }
     }
     let data = wire::TaskDetailsAnswer {
@@ -111,8 +113,11 @@ fn describe(task: &Task, now: Timestamp, judge: &dyn Judge) -> Text {
     text.styled(Style::Bold, task.key.clone()).and(Style::Plain, format!(" - {}", task.title));
     text.blank();
     match view::computed_state(task, now, judge) {
-        Some(state) => text.line(format!("Status: {state} ({})", task.status)),
-        None => text.line(format!("Status: {}", task.status)),
+        Some(state) => text
+            .line("Status: ")
+            .and(view::style(task.status), state)
+            .and(Style::Plain, format!(" ({})", task.status)),
+        None => text.line("Status: ").and(view::style(task.status), task.status.as_str()),
     };
     match &task.lease {
         Some(lease) => {
@@ -155,8 +160,8 @@ fn describe(task: &Task, now: Timestamp, judge: &dyn Judge) -> Text {
     text
 }
 
-pub(super) fn history_line(event: &Event) -> String {
-    let mut line = format!("{}  {:<16} {}", event.at.to_seconds(), event.kind.as_str(), event.actor);
+pub(super) fn history_line(event: &Event, time: &LocalTime) -> String {
+    let mut line = format!("{}  {:<16} {}", time.seconds(event.at), event.kind.as_str(), event.actor);
     if let (Some(from), Some(to)) = (event.from, event.to) {
         let _ = write!(line, "  {from} → {to}");
     }

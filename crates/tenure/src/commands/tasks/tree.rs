@@ -12,7 +12,8 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::identity::IdentityArgs;
 use crate::report::CommandResult;
-use crate::text::{Style, Text, cut};
+use crate::table::cut_to;
+use crate::text::{Style, Text};
 
 /// Show tasks as a tree: sections, their tasks, and below each task what it depends on (default: all but completed)
 ///
@@ -134,7 +135,7 @@ impl<'t, 'a, 'e> Branch<'t, 'a, 'e> {
         let used = stem.chars().count() + task.key.len() + 2 + status.len() + 2;
         let room = self.app.printer.render_options().width.map(|width| width.saturating_sub(used).max(10));
         let title = format!("{}{mark}", task.title);
-        let title = room.map_or(title.clone(), |room| cut(&tenure_core::text::escape_line(&title), room));
+        let title = room.map_or(title.clone(), |room| cut_to(&tenure_core::text::escape_line(&title), room));
         text.styled(Style::Dim, stem)
             .and(Style::Bold, task.key.clone())
             .and(style, format!("  {status}"))

@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 use tenure_core::rules::{FieldChange, ImportUpdate, UpdateOutcome, UpdatedTask};
 
 use crate::app::App;
-use crate::text::{Style, Text, cut};
+use crate::table::cut_to;
+use crate::text::{Style, Text};
 
 /// How many tasks that are not in the file are named in text.
 const NAMED: usize = 20;
@@ -79,7 +80,7 @@ fn shown(value: &Value) -> String {
     };
     let first = whole.lines().next().unwrap_or_default();
     let more = if first.len() < whole.len() { "…" } else { "" };
-    if whole.is_empty() { "-".to_owned() } else { cut(&format!("{first}{more}"), VALUE) }
+    if whole.is_empty() { "-".to_owned() } else { cut_to(&format!("{first}{more}"), VALUE) }
 }
 
 pub(super) fn data(update: &ImportUpdate, unmapped: Value) -> Value {

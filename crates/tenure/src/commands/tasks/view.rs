@@ -8,7 +8,9 @@ use tenure_core::task::{Task, TaskStatus};
 use tenure_core::wire::{self, TaskAnswer, TaskJson};
 
 use crate::app::App;
-use crate::text::{Style, Table};
+use crate::short_id::ShortIds;
+use crate::table::{Table, cut, keep};
+use crate::text::Style;
 
 pub(crate) fn object<'t>(app: &App<'_>, task: &'t Task) -> TaskJson<'t> {
     wire::task(task, app.env.clock.now(), app.env.judge.as_ref())
@@ -20,37 +22,42 @@ pub(crate) fn data(app: &App<'_>, task: &Task) -> Value {
 }
 
 pub(crate) fn table(app: &App<'_>, tasks: &[Task]) -> Table {
-    let mut table = Table::new(&["KEY", "STATUS", "SECTION", "HOLDER", "TITLE"]);
+    let mut table = Table::new([keep("KEY"), keep("STATUS"), cut("SECTION"), cut("HOLDER"), cut("TITLE")]);
+    let ids = ShortIds::of(tasks.iter().filter_map(|task| Some(task.lease.as_ref()?.holder.id.as_str())));
     for task in tasks {
         table.styled_row(vec![
             (Style::Bold, task.key.clone()),
             status_cell(app, task),
             (Style::Plain, task.section.as_ref().map_or_else(|| "-".to_owned(), |s| s.name.clone())),
-            (Style::Plain, holder_cell(app, task)),
+            (Style::Plain, holder_cell(app, task, ids)),
             (Style::Plain, task.title.clone()),
         ]);
     }
     table
 }
 
-fn holder_cell(app: &App<'_>, task: &Task) -> String {
+fn holder_cell(app: &App<'_>, task: &Task, ids: ShortIds) -> String {
     match &task.lease {
         Some(lease) if lease.state(app.env.clock.now(), app.env.judge.as_ref()) == LeaseState::Live => {
-            lease.holder.id.clone()
+            ids.show(&lease.holder.id).to_owned()
         }
         _ => "-".to_owned(),
     }
 }
 
-pub(super) fn status_cell(app: &App<'_>, task: &Task) -> (Style, String) {
-    let style = match task.status {
+pub(crate) fn style(status: TaskStatus) -> Style {
+    match status {
         TaskStatus::Completed => Style::Good,
         TaskStatus::Failed => Style::Bad,
         TaskStatus::InProgress | TaskStatus::Review => Style::Warn,
-        TaskStatus::Pending | TaskStatus::Skipped => Style::Plain,
-    };
+        TaskStatus::Skipped => Style::Dim,
+        TaskStatus::Pending => Style::Plain,
+    }
+}
+
+pub(super) fn status_cell(app: &App<'_>, task: &Task) -> (Style, String) {
     let computed = computed_state(task, app.env.clock.now(), app.env.judge.as_ref());
-    (style, computed.unwrap_or(task.status.as_str()).to_owned())
+    (style(task.status), computed.unwrap_or(task.status.as_str()).to_owned())
 }
 
 /// What a task's status does not say: that it is blocked, or that its lease has lapsed.

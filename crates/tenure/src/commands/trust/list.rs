@@ -8,7 +8,8 @@ use tenure_core::config::{TrustRecord, TrustState};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::project::ProjectPaths;
-use crate::text::{Style, Table, Text};
+use crate::table::{Table, cut, cut_start, keep};
+use crate::text::{Style, Text};
 use crate::trust;
 
 /// List the projects that you have trusted, and whether each is still the same
@@ -19,14 +20,15 @@ pub(crate) struct Args {}
 
 pub(super) fn run(app: &mut App<'_>, _: Args) -> Answer {
     let records = trust::all_records(app.env);
-    let mut table = Table::new(&["STATE", "SINCE", "PATH", "KEYS"]);
+    let mut table = Table::new([keep("STATE"), keep("SINCE"), cut_start("PATH"), cut("KEYS")]);
+    let time = app.local_time();
     let mut rows: Vec<Value> = Vec::new();
     for record in &records {
         let state = state(app, record);
         let keys: Vec<&str> = record.content.keys.keys().map(String::as_str).collect();
         table.styled_row(vec![
             (if state == TrustState::Trusted.as_str() { Style::Good } else { Style::Warn }, state.to_owned()),
-            (Style::Plain, record.trusted_at.to_seconds()),
+            (Style::Plain, time.seconds(record.trusted_at)),
             (Style::Plain, record.path.clone()),
             (Style::Dim, keys.join(", ")),
         ]);

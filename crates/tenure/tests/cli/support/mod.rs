@@ -20,9 +20,6 @@ use tenure_core::holder::ThisMachine;
 pub(crate) use ran::{Ran, Sink};
 use tenure_testkit::{CountingIds, ManualClock};
 
-/// Columns of the simulated terminal.
-const WIDTH: usize = 100;
-
 #[derive(Debug)]
 pub(crate) struct TestEnv {
     /// Removed with everything in it when the test ends.
@@ -32,6 +29,8 @@ pub(crate) struct TestEnv {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) env: Env,
     pub(crate) on_terminal: bool,
+    /// Columns of the simulated terminal.
+    pub(crate) width: usize,
 }
 
 impl TestEnv {
@@ -48,6 +47,7 @@ impl TestEnv {
             .into();
         // Tests write configurations by hand; those about trust remove it.
         vars.insert("TENURE_TRUST".into(), "1".into());
+        vars.insert("TZ".into(), "UTC".into());
         let env = Env {
             vars,
             cwd: root.join("work"),
@@ -59,7 +59,7 @@ impl TestEnv {
             ids: Arc::new(CountingIds::default()),
             judge: Arc::new(ThisMachine),
         };
-        Self { _folder: folder, root, clock, env, on_terminal: false }
+        Self { _folder: folder, root, clock, env, on_terminal: false, width: 100 }
     }
 
     /// With a project called `shop` in `work`.
@@ -116,7 +116,8 @@ impl TestEnv {
             err: Box::new(err.clone()),
             out_is_terminal: self.on_terminal,
             err_is_terminal: self.on_terminal,
-            width: WIDTH,
+            width: self.width,
+            height: 24,
         };
         let code = tenure::run_with(args, &self.env, &mut output);
         self.ran(args, i32::from(code), &out.bytes(), &err.bytes())

@@ -40,7 +40,13 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         let Some(entry) = &timer.entry else { continue };
         let when = timer.fired_at.map_or_else(
             || "it has never fired".to_owned(),
-            |at| format!("it last fired {} ago, at {}", format_rounded(now.since(at)), at.to_seconds()),
+            |at| {
+                format!(
+                    "it last fired {} ago, at {}",
+                    format_rounded(now.since(at)),
+                    app.local_time().seconds(at)
+                )
+            },
         );
         let style = if timer.overdue { Style::Warn } else { Style::Good };
         text.styled(style, format!("Installed with {kind}")).and(Style::Plain, format!("; {when}"));
