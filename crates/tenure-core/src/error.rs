@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::clock::Timestamp;
 use crate::holder::{Holder, Incarnation};
 use crate::id::Fence;
-use crate::lease::{Lease, LeaseState, Resource, ResourceKind};
+use crate::lease::{EndReason, Lease, LeaseState, Resource, ResourceKind};
 use crate::task::TaskStatus;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -378,6 +378,9 @@ fn lost_message(lost: &Lost) -> String {
             )
         }
         (Some(current), _) => format!("you no longer hold {key}: {} has it now", current.holder),
+        (None, Some(LeaseState::Ended(EndReason::Completed))) => {
+            format!("you no longer hold {key}: it was finished, and is {} now", lost.task.status)
+        }
         (None, Some(LeaseState::Ended(reason))) => {
             format!("you no longer hold {key}: the lease has ended ({})", reason.as_str().replace('_', " "))
         }

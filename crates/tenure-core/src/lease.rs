@@ -154,6 +154,8 @@ pub struct Lease {
     pub expires_at: Timestamp,
     /// The status of the task before the claim, restored when an attempt is interrupted.
     pub claimed_from: Option<TaskStatus>,
+    /// The greatest number of a message on the task that the holder was shown; 0 if there was none.
+    pub messages_through: i64,
     pub ended: Option<(Timestamp, EndReason)>,
 }
 

@@ -17,6 +17,7 @@ use crate::event::{Event, EventKind};
 use crate::holder::{HolderKind, Judge, Liveness};
 use crate::id::{AttemptId, Fence, LeaseId, SectionId, TaskId};
 use crate::job::{Item, ItemSource, ItemState, Job, JobOptions, JobStatus};
+use crate::kernel::Remark;
 use crate::lease::{Attempt, AttemptState, EndReason, Lease, LeaseState};
 use crate::parking::Parking;
 use crate::runner::{Runner, RunnerStatus};
@@ -642,6 +643,26 @@ pub struct GrantAnswer<'a> {
     pub task: TaskJson<'a>,
     pub lease: GrantedLeaseJson<'a>,
     pub taken_over: Option<LeaseJson<'a>>,
+    /// Messages left on the task, oldest first, at most 20; finishing the task acknowledges them
+    pub messages: Vec<MessageJson<'a>>,
+    /// There are more messages than these
+    pub more_messages: bool,
+    /// The last remark with which the task was released, rejected or failed
+    pub last_remark: Option<RemarkJson<'a>>,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RemarkJson<'a> {
+    /// rejected, failed, released, finished or changed
+    pub kind: &'a str,
+    pub by: &'a str,
+    pub at: Timestamp,
+    pub text: &'a str,
+}
+
+pub fn remark(remark: &Remark) -> RemarkJson<'_> {
+    RemarkJson { kind: remark.kind.as_str(), by: &remark.by, at: remark.at, text: &remark.text }
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]

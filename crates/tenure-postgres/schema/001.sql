@@ -159,6 +159,8 @@ CREATE TABLE tenure.leases (
     claimed_from  tenure.task_status,
     ended_at      bigint,
     end_reason    tenure.end_reason,
+    -- The greatest number of a message on the task that the holder was shown.
+    messages_through bigint NOT NULL DEFAULT 0,
     -- An index that began with the project could serve any question about a project's leases, and the planner would choose
     -- it while the table is small and keep that plan when it has grown.
     PRIMARY KEY (fence, project),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tenure_core::Error;
 use tokio_postgres::error::{DbError, SqlState};
 
-use crate::address::Address;
+use crate::address::{Address, host_text};
 
 const LEASE_IDS: &str = "leases_lease_id_project_key";
 
@@ -140,7 +140,7 @@ impl Failure {
             }
             "3D000" => (
                 format!("the server has no database {:?}", address.database()),
-                Some(format!("createdb {}", address.database())),
+                Some(create_database(address)),
             ),
             "55P03" | "57014" => (
                 "another program keeps the project locked".to_owned(),
@@ -195,6 +195,14 @@ fn unheard(address: &Address, why: &str) -> Error {
         };
     }
     Error::store(format!("the store failed: {why}"))
+}
+
+/// The command that creates the database on the server of the address.
+fn create_database(address: &Address) -> String {
+    let user = Some(address.user()).filter(|user| !user.is_empty()).map(|user| format!(" -U {user}"));
+    let server =
+        address.servers().first().map(|server| format!(" -h {} -p {}", host_text(server.host), server.port));
+    format!("createdb{}{} {}", server.unwrap_or_default(), user.unwrap_or_default(), address.database())
 }
 
 fn user(address: &Address) -> String {

@@ -11,7 +11,7 @@ use tenure_core::holder::Holder;
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::kernel::name_of;
 use tenure_core::lease::{Lease, Resource, ResourceKind, Ticket};
-use tenure_core::store::{TaskLookup, Viewer, ViewerValues};
+use tenure_core::store::{TaskLookup, TaskNotes, Viewer, ViewerValues};
 use tenure_core::task::Task;
 use tokio_postgres::Row;
 
@@ -36,6 +36,8 @@ pub(crate) struct Prefetched {
     pub(crate) granted: Option<Lease>,
     /// The id of a task without an attempt in state `ending`.
     pub(crate) without_ending_attempts: Option<String>,
+    /// The notes on a task for a reader.
+    pub(crate) notes: Option<TaskNotesFor>,
     /// An agent's name, and when it was last seen; `None` if it is not registered.
     pub(crate) agent: Option<(String, Option<i64>)>,
 }
@@ -52,6 +54,7 @@ impl Prefetched {
             fence: None,
             granted: None,
             without_ending_attempts: None,
+            notes: None,
             agent: None,
         }
     }
@@ -76,6 +79,7 @@ impl Prefetched {
             }
             "section_deps" => self.may_exist.section_deps = true,
             "task_deps" => self.may_exist.task_deps = true,
+            "messages" | "events" => self.notes = None,
             "attempts" => self.without_ending_attempts = None,
             "agents" => self.agent = None,
             _ => {}
@@ -150,6 +154,13 @@ impl NamedTask {
             _ => None,
         })
     }
+}
+
+/// The notes on a task for a reader.
+pub(crate) struct TaskNotesFor {
+    pub(crate) task: String,
+    pub(crate) reader: String,
+    pub(crate) notes: TaskNotes,
 }
 
 /// A task that was offered as the next one, as seen by the viewer of `bound`.

@@ -7,7 +7,7 @@ use tenure_core::lease::{Lease, Resource, Ticket};
 use tenure_core::store::columns::names;
 use tenure_core::store::{
     Cell, CellKind, Column, Counting, Dialect, Known, NewLease, Record, Row as CoreRow, SqlTx, Table,
-    TaskLookup, TxState, unexpected,
+    TaskLookup, TaskNotes, TxState, unexpected,
 };
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result};
@@ -303,6 +303,13 @@ impl Known for Transaction<'_> {
     fn known_agent_seen_at(&mut self, id: &str) -> Option<i64> {
         let known = self.prefetched.borrow_mut().agent.take();
         known.filter(|(name, _)| name == id).and_then(|(_, seen)| seen)
+    }
+
+    fn known_notes(&self, task: &TaskId, reader: &str) -> Result<Option<TaskNotes>> {
+        let prefetched = self.prefetched.borrow();
+        let known =
+            prefetched.notes.as_ref().filter(|known| known.task == task.as_str() && known.reader == reader);
+        Ok(known.map(|known| known.notes.clone()))
     }
 
     fn known_names(&self, lookup: TaskLookup<'_>) -> Result<Option<Vec<TaskName>>> {

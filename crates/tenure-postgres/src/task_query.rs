@@ -2,7 +2,7 @@
 
 use tenure_core::Result;
 use tenure_core::store::columns::{leases, tasks};
-use tenure_core::store::{FINISHED, TASK_WIDTH, read_task as read_task_columns};
+use tenure_core::store::{FINISHED, TASK_WIDTH, notes_as_json, read_task as read_task_columns};
 use tenure_core::task::Task;
 use tokio_postgres::Row;
 
@@ -92,12 +92,17 @@ fn judged_query(from: &str, rest: &str, may_exist: MayExist, ready: &str, extra:
 }
 
 /// What a claim of task `t` by the holder `who` needs besides the task: a fence, whether an earlier attempt is still
-/// ending, and when the agent was last seen. These are [`FOR_A_CLAIM`] columns.
+/// ending, the notes on the task as two columns, and when the agent was last seen. These are [`FOR_A_CLAIM`] columns.
 fn for_a_claim(condition: &str, who: &str) -> String {
-    format!(", CASE WHEN {condition} THEN nextval('tenure.fences') END, {}, {}", has_ending(), seen(who))
+    format!(
+        ", CASE WHEN {condition} THEN nextval('tenure.fences') END, {}, {}, {}",
+        has_ending(),
+        notes_as_json("t.id", who),
+        seen(who)
+    )
 }
 
-pub(crate) const FOR_A_CLAIM: usize = 3;
+pub(crate) const FOR_A_CLAIM: usize = 5;
 
 /// Whether task `t` has an attempt that is ending.
 fn has_ending() -> String {
@@ -158,8 +163,12 @@ pub(crate) const NEXT_TASK_COLUMNS: usize = WHOLE + FOR_A_CLAIM;
 /// `may_exist`; the time; and what does exist. One row if the project exists.
 pub(crate) fn next_task_query(in_section: bool, may_exist: MayExist) -> String {
     let only = if in_section { "AND s.id = $3" } else { "" };
-    let columns =
-        format!("{}, nextval('tenure.fences'), {}", ready_columns(may_exist.task_deps), has_ending());
+    let columns = format!(
+        "{}, nextval('tenure.fences'), {}, {}",
+        ready_columns(may_exist.task_deps),
+        has_ending(),
+        notes_as_json("t.id", "$2")
+    );
     format!(
         "SELECT found.*, {}, {NOW}, {}, {SCHEMA}, p.standing, p.followed
          FROM tenure.projects p LEFT JOIN LATERAL ({}) AS found ON true WHERE p.id = $1",

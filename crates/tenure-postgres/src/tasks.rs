@@ -3,14 +3,14 @@
 use tenure_core::Result;
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::store::{
-    ComputedState, Dialect, Reserved, SqlTx, TaskFilter, TaskQueries, Viewer, ViewerValues,
+    ComputedState, Dialect, Reserved, SqlTx, TaskFilter, TaskQueries, Viewer, ViewerValues, notes_from_json,
     work_tickets_query,
 };
 use tenure_core::task::Task;
 use tokio_postgres::Row;
 
 use crate::connection::Value;
-use crate::prefetched::OfferedTask;
+use crate::prefetched::{OfferedTask, TaskNotesFor};
 use crate::readiness::{MayExist, ready};
 use crate::rows::{all, count, get, limit_of, record};
 use crate::task_query::{
@@ -37,7 +37,9 @@ impl Transaction<'_> {
         }
         let ending: bool = get(row, at + 1)?;
         prefetched.without_ending_attempts = (!ending).then(|| id.to_owned());
-        prefetched.agent = Some((me.to_owned(), get(row, at + 2)?));
+        let notes = notes_from_json(get(row, at + 2)?, get(row, at + 3)?)?;
+        prefetched.notes = Some(TaskNotesFor { task: id.to_owned(), reader: me.to_owned(), notes });
+        prefetched.agent = Some((me.to_owned(), get(row, at + 4)?));
         Ok(())
     }
 }

@@ -110,6 +110,8 @@ CREATE TABLE leases (
     ended_at      INTEGER,
     end_reason    TEXT
                   CHECK (end_reason IN ('released', 'completed', 'expired', 'holder_died', 'forced')),
+    -- The greatest number of a message on the task that the holder was shown.
+    messages_through INTEGER NOT NULL DEFAULT 0,
     CHECK ((ended_at IS NULL) = (end_reason IS NULL))
 ) STRICT;
 

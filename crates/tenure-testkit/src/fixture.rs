@@ -14,7 +14,7 @@ use tenure_core::error::TaskName;
 use tenure_core::event::{Event, EventKind, NewEvent};
 use tenure_core::holder::{Caller, Holder};
 use tenure_core::id::{Ids, LeaseKey, LeaseProof, SectionId, TaskId};
-use tenure_core::kernel::{self, Beat, Evicted, Finish, Finished, Grant, Terms, Waiter};
+use tenure_core::kernel::{self, Beat, Evicted, Finish, Finished, Grant, Notes, Terms, Waiter};
 use tenure_core::lease::{Attempt, Lease, LeaseState, Resource};
 use tenure_core::section::{Section, SectionMode};
 use tenure_core::store::{
@@ -46,12 +46,13 @@ pub struct Granted {
     pub reacquired: bool,
     pub taken_over: Option<(Lease, LeaseState)>,
     pub leftovers: Vec<Attempt>,
+    pub notes: Notes,
 }
 
 impl From<Grant> for Granted {
     fn from(grant: Grant) -> Self {
-        let Grant { task, lease, key, reacquired, taken_over, leftovers } = grant;
-        Self { task, lease, key, reacquired, taken_over, leftovers }
+        let Grant { task, lease, key, reacquired, taken_over, leftovers, notes } = grant;
+        Self { task, lease, key, reacquired, taken_over, leftovers, notes }
     }
 }
 

@@ -202,6 +202,7 @@ fn statements<const POSTGRES: bool>() -> Statements {
     tx.call("messages_to", |tx| {
         tx.messages(&MessageFilter { to: Some("ann".to_owned()), limit: 50, ..MessageFilter::default() })
     });
+    tx.call("task_notes", |tx| tx.task_notes(&task, "ann"));
     tx.call("acknowledge", |tx| tx.acknowledge(1, "ann"));
     tx.call("events", |tx| tx.events(&EventFilter { limit: 50, ..EventFilter::default() }));
     tx.call("events_of_task", |tx| {

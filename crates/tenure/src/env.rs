@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tenure_core::holder::{Judge, ThisMachine};
+use tenure_core::holder::{Incarnation, Judge, ProcessIdentity, ThisMachine};
 use tenure_core::id::{Ids, RandomIds};
 use tenure_core::{Clock, SystemClock};
 
@@ -16,6 +16,8 @@ pub struct Env {
     pub cwd: PathBuf,
     /// The controlling terminal's name (`pts/3`), if there is one.
     pub terminal: Option<String>,
+    /// The leader of the terminal's session, usually a shell. A person's claims last no longer than it lives.
+    pub terminal_leader: Option<Incarnation>,
     /// Whether standard input is a terminal, where a person can answer a question.
     pub input_is_terminal: bool,
     pub user: String,
@@ -33,9 +35,11 @@ impl Env {
             .or_else(|| named("LOGNAME"))
             .filter(|name| !name.is_empty())
             .unwrap_or_else(|| format!("uid{}", rustix::process::getuid().as_raw()));
+        let terminal = crate::sys::controlling_terminal();
         Self {
             cwd: std::env::current_dir().unwrap_or_default(),
-            terminal: crate::sys::controlling_terminal(),
+            terminal_leader: terminal.is_some().then(session_leader).flatten(),
+            terminal,
             input_is_terminal: io::stdin().is_terminal(),
             user,
             hostname: tenure_lock::hostname(),
@@ -63,6 +67,16 @@ impl Env {
             None => self.var("HOME").map(|home| PathBuf::from(home).join(".tenure")),
         }
     }
+}
+
+/// The leader of this process's session. `None` if that is this process, which ends with the command.
+fn session_leader() -> Option<Incarnation> {
+    let me = std::process::id();
+    let leader = tenure_lock::ProcessInfo::of(me)?.session;
+    if leader == 0 || leader == me {
+        return None;
+    }
+    Some(Incarnation { process: ProcessIdentity::of(leader)?, hostname: tenure_lock::hostname() })
 }
 
 /// Standard output and standard error.

@@ -2,7 +2,7 @@
 
 use tenure_core::Error;
 use tenure_core::error::TaskName;
-use tenure_core::holder::{Caller, Holder};
+use tenure_core::holder::{Caller, Holder, HolderKind, Incarnation};
 use tenure_core::id::{AttemptId, Fence, LeaseProof};
 use tenure_core::supervised::Role;
 use tenure_core::text::check_agent_id;
@@ -59,6 +59,8 @@ pub(crate) struct Identity {
     from_environment: Presented,
     /// The only task that the environment's lease applies to, if the environment names one.
     task_of_environment: Option<String>,
+    /// The leader of the session at whose terminal a person works.
+    terminal_leader: Option<Incarnation>,
     /// The attempt that this process belongs to.
     attempt: Option<AttemptId>,
     /// Set if the caller is an agent under a runner.
@@ -99,7 +101,20 @@ impl Identity {
         let task_of_environment = env.var("TENURE_TASK_ID").map(str::to_owned);
         let attempt = env.var("TENURE_ATTEMPT").map(AttemptId::new);
         let role = supervised::role(env);
-        Ok(Self { holder, source, from_flags, from_environment, task_of_environment, attempt, role })
+        let terminal_leader = env
+            .terminal_leader
+            .clone()
+            .filter(|_| holder.kind == HolderKind::Person && source != IdentitySource::Anonymous);
+        Ok(Self {
+            holder,
+            source,
+            from_flags,
+            from_environment,
+            task_of_environment,
+            terminal_leader,
+            attempt,
+            role,
+        })
     }
 
     fn holder(env: &Env, args: &IdentityArgs) -> CommandResult<(Holder, IdentitySource)> {
@@ -146,9 +161,11 @@ impl Identity {
         self.without_lease().with_proof(proof).with_fence(fence)
     }
 
-    /// The caller of a claim of `task`, or of any task.
+    /// The caller of a claim of `task`, or of any task. The lease of a person ends with the session at its terminal, so that
+    /// the next window with the same name is another holder.
     pub(crate) fn claimant(&self, task: Option<&TaskName>) -> Caller {
-        task.map_or_else(|| self.without_lease(), |task| self.actor(Some(&task.id)))
+        let caller = task.map_or_else(|| self.without_lease(), |task| self.actor(Some(&task.id)));
+        Caller { process: self.terminal_leader.clone(), ..caller }
     }
 
     /// The caller without its lease, for work that is not chosen yet: a lease belongs to one task.
@@ -159,6 +176,7 @@ impl Identity {
     pub(crate) fn become_agent(&mut self, id: String) {
         self.holder = Holder::agent(id);
         self.source = IdentitySource::Environment;
+        self.terminal_leader = None;
     }
 
     /// Flags override the environment. A fence from the environment goes with the environment's lease, so `--lease`

@@ -7,10 +7,10 @@
 
 use std::path::{Path, PathBuf};
 
-use tenure_core::Error;
 use tenure_core::config::Config;
+use tenure_core::{Error, ErrorCode};
 
-use crate::report::CommandResult;
+use crate::report::{CommandResult, Report};
 
 const FOLDER: &str = ".tenure";
 const DATABASE: &str = "tenure.db";
@@ -123,6 +123,9 @@ pub(crate) fn locate_at(root: &Path, home: Option<&Path>, read_config: ReadConfi
     if !folder.is_dir() || is_home(&folder, home) {
         return Located::Nothing;
     }
+    if let Err(report) = check_readable(&paths) {
+        return Located::Project(Project { paths, config: Err(report) });
+    }
     let has_database = has_database(&paths);
     if !has_database && !paths.config().is_file() {
         return Located::Nothing;
@@ -133,6 +136,19 @@ pub(crate) fn locate_at(root: &Path, home: Option<&Path>, read_config: ReadConfi
         config.as_ref().map_or(true, |config| !matches!(paths.store(config), StoreLocation::File(_)));
     let project = Project { paths, config };
     if has_database || has_server { Located::Project(project) } else { Located::Clone(project) }
+}
+
+/// A folder that may not be entered is a project of another user, not a missing one.
+fn check_readable(paths: &ProjectPaths) -> CommandResult<()> {
+    match paths.database().symlink_metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            let message =
+                format!("{} belongs to another user, who does not let you read it", paths.folder().display());
+            Err(Report::new(ErrorCode::PermissionDenied, message)
+                .note("Run tenure as its owner, or work in a project of your own."))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A dangling link counts: opening the store reports it.

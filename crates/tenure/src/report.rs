@@ -185,7 +185,11 @@ impl From<Error> for Report {
                 }
                 report.message = format!("that matches {many} tasks; use a key");
             }
-            Error::Locked(locked) | Error::WaitTimeout { locked: Some(locked), .. } => {
+            Error::Locked(locked) => {
+                report.context.extend(locked_context(locked));
+                report.context.push(format!("Exit code: {} (LOCKED)", error.code().exit_code()));
+            }
+            Error::WaitTimeout { locked: Some(locked), .. } => {
                 report.context.extend(locked_context(locked));
             }
             Error::StillHeld { lease, .. } => report.context.extend(lease_context(lease)),

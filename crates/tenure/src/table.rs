@@ -43,6 +43,7 @@ pub(crate) const fn cut_start(heading: &'static str) -> Column {
 pub(crate) struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<(Style, String)>>,
+    is_ruled: bool,
 }
 
 const GAP: usize = 2;
@@ -51,7 +52,14 @@ const NARROWEST: [usize; 2] = [8, 4];
 
 impl Table {
     pub(crate) fn new(columns: impl Into<Vec<Column>>) -> Self {
-        Self { columns: columns.into(), rows: Vec::new() }
+        Self { columns: columns.into(), rows: Vec::new(), is_ruled: false }
+    }
+
+    /// Draws a line above and below the headings.
+    #[must_use]
+    pub(crate) fn ruled(mut self) -> Self {
+        self.is_ruled = true;
+        self
     }
 
     pub(crate) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
@@ -79,7 +87,14 @@ impl Table {
         if let Some(room) = room {
             self.shrink(&mut widths, room);
         }
-        rows.into_iter().map(|row| self.spans(row, &widths)).collect()
+        let mut lines: Vec<Vec<Span>> = rows.into_iter().map(|row| self.spans(row, &widths)).collect();
+        if self.is_ruled {
+            let width = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+            for at in [1, 0] {
+                lines.insert(at, vec![Span { style: Style::Dim, text: "─".repeat(width) }]);
+            }
+        }
+        lines
     }
 
     fn shrink(&self, widths: &mut [usize], room: usize) {

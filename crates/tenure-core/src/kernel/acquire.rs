@@ -8,6 +8,7 @@ use super::approval::check_approver;
 use super::attempt;
 use super::end::close_lapsed;
 use super::lease_state::{same_holder, section_state};
+use super::notes::{Notes, notes};
 use super::queue::dequeue;
 use super::refusal::{held, may_continue_in, reserved};
 use super::work_queue::{Reservations, in_review, place_for, place_for_next};
@@ -33,11 +34,13 @@ pub struct Terms {
     pub ticket: Option<(i64, Resource)>,
     /// The task is claimed for review: it may be in `review`, and returns there if the lease ends without a result.
     pub review: bool,
+    /// The holder is shown the notes on the task, so finishing it acknowledges the messages among them.
+    pub shows_notes: bool,
 }
 
 impl Terms {
     pub fn new(ttl: Duration) -> Self {
-        Self { ttl, section_ttl: ttl, doorbell: None, ticket: None, review: false }
+        Self { ttl, section_ttl: ttl, doorbell: None, ticket: None, review: false, shows_notes: true }
     }
 }
 
@@ -55,6 +58,8 @@ pub struct Grant {
     pub taken_over: Option<(Lease, LeaseState)>,
     /// Earlier attempts whose processes may still run. They must have ended before a new process is started.
     pub leftovers: Vec<Attempt>,
+    /// What earlier holders left on the task, if the terms say that it is shown.
+    pub notes: Notes,
 }
 
 impl Grant {
@@ -165,6 +170,7 @@ fn acquire(
     {
         return Ok(Verdict::Refused(Box::new(refused)));
     }
+    let notes = notes_for(tx, caller, &task, terms)?;
     if let Some(section) = &section {
         take_section(tx, ctx, caller, &section.id, kept.as_ref(), terms)?;
     }
@@ -183,6 +189,7 @@ fn acquire(
             TaskStatus::InProgress => TaskStatus::Pending,
             status => status,
         }),
+        messages_through: notes.messages_through(),
     };
     let key = Some(new.key.clone());
     let lease = grant(tx, ctx, new)?;
@@ -197,7 +204,8 @@ fn acquire(
     let (status, updated_at) = (TaskStatus::InProgress, tx.now());
     let task = Task { status, ready: false, lease: Some(lease.clone()), updated_at, ..task };
     let leftovers = tx.ending_attempts(&lease.resource)?;
-    Ok(Verdict::Granted(Box::new(Grant { task, lease, key, reacquired: false, taken_over, leftovers })))
+    let grant = Grant { task, lease, key, reacquired: false, taken_over, leftovers, notes };
+    Ok(Verdict::Granted(Box::new(grant)))
 }
 
 /// Acquires the first ready task in working order that is not reserved for an earlier waiter (Q1).
@@ -273,6 +281,10 @@ fn reserved_for_another(
     reservations.of(task).map(|made| reserved(tx, ctx, task, made, terms)).transpose()
 }
 
+fn notes_for(tx: &dyn Tx, caller: &Caller, task: &Task, terms: &Terms) -> Result<Notes> {
+    if terms.shows_notes { notes(tx, task, &caller.holder) } else { Ok(Notes::default()) }
+}
+
 fn may_start(task: &Task, review: bool) -> Result<()> {
     let name = name_of(task);
     let hint = match task.status {
@@ -280,7 +292,7 @@ fn may_start(task: &Task, review: bool) -> Result<()> {
         TaskStatus::Pending | TaskStatus::InProgress => None,
         TaskStatus::Failed | TaskStatus::Skipped => Some(format!("tenure tasks retry {}", task.key)),
         TaskStatus::Review => Some(format!("tenure tasks reject {} -m 'what is missing'", task.key)),
-        TaskStatus::Completed => Some(format!("tenure tasks show {}", task.key)),
+        TaskStatus::Completed => Some(format!("tenure tasks reopen {}", task.key)),
     };
     if hint.is_some() {
         return Err(Error::InvalidTransition { task: name, verb: CLAIMED, hint });
@@ -320,10 +332,16 @@ fn reacquire(
             super::renew::renew_section(tx, ctx, &section.id, &lease, terms.section_ttl)?;
         }
     }
+    let notes = notes_for(tx, caller, &task, terms)?;
+    if notes.messages_through() > lease.messages_through {
+        lease.messages_through = notes.messages_through();
+        tx.set_messages_through(lease.fence, lease.messages_through)?;
+    }
     remove_own_ticket(tx, ctx, terms)?;
     let leftovers = tx.ending_attempts(&lease.resource)?;
     let key = caller.key.clone().filter(|_| caller.presents(&lease));
-    Ok(Verdict::Granted(Box::new(Grant { task, lease, key, reacquired: true, taken_over: None, leftovers })))
+    let grant = Grant { task, lease, key, reacquired: true, taken_over: None, leftovers, notes };
+    Ok(Verdict::Granted(Box::new(grant)))
 }
 
 /// Whether a caller may take a section.
@@ -372,6 +390,7 @@ fn take_section(
         ttl,
         expires_at: tx.now().after(ttl),
         claimed_from: None,
+        messages_through: 0,
     };
     let lease = grant(tx, ctx, new)?;
     tx.append(acquired(&lease, None))

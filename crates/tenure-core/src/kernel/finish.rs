@@ -175,7 +175,7 @@ fn settle(
         tx.edit_task(id, &TaskEdit { rejections, ..TaskEdit::default() }, None)?;
     }
     move_task(tx, found, to, report.actor, lease, reason.as_deref(), rejected)?;
-    acknowledge_messages(tx, id, to, report.actor)?;
+    acknowledge_messages(tx, lease, id, to, report.actor)?;
     if !report.keep_section {
         drop_section(tx, ctx, found, lease, expected)?;
     }
@@ -313,15 +313,17 @@ fn was_reported(tx: &dyn Tx, finish: Finish<'_>, lease: &Lease, status: TaskStat
     Ok(report.and_then(|event| event.to).is_some_and(|to| finish.already(lease, to)))
 }
 
-/// If the task goes to completed or review, acknowledges its messages to `by` and those without a recipient.
-fn acknowledge_messages(tx: &mut dyn Tx, id: &TaskId, to: TaskStatus, by: &str) -> Result<()> {
-    if !matches!(to, TaskStatus::Completed | TaskStatus::Review) {
+/// If the task goes to completed or review, acknowledges the messages that the holder was shown: to `by`, or without a
+/// recipient. Later ones are left for the next holder.
+fn acknowledge_messages(tx: &mut dyn Tx, lease: &Lease, id: &TaskId, to: TaskStatus, by: &str) -> Result<()> {
+    if lease.messages_through == 0 || !matches!(to, TaskStatus::Completed | TaskStatus::Review) {
         return Ok(());
     }
     let filter =
         MessageFilter { task: Some(id.clone()), limit: u64::from(u32::MAX), ..MessageFilter::default() };
     for message in tx.messages(&filter)?.0 {
-        if message.to.as_deref().is_none_or(|to| to == by) {
+        let was_shown = message.id <= lease.messages_through;
+        if was_shown && message.to.as_deref().is_none_or(|to| to == by) {
             tx.acknowledge(message.id, by)?;
         }
     }

@@ -232,6 +232,7 @@ fn bring_section_back(
         ttl,
         expires_at: tx.now().after(ttl),
         claimed_from: None,
+        messages_through: 0,
     };
     let lease = grant(tx, ctx, new)?;
     tx.append(acquired(&lease, None))

@@ -49,6 +49,7 @@ pub fn acquire_resource(
         ttl: terms.ttl,
         expires_at: tx.now().after(terms.ttl),
         claimed_from: None,
+        messages_through: 0,
     };
     let lease = grant(tx, ctx, new)?;
     tx.append(acquired(&lease, None))?;

@@ -157,7 +157,9 @@ fn hint(change: Change, task: &Task) -> String {
     let key = &task.key;
     match (change, task.status) {
         (Change::To(_), TaskStatus::Skipped) => format!("tenure tasks retry {key}"),
-        (Change::Retry | Change::Skip, TaskStatus::Completed) => format!("tenure tasks reopen {key}"),
+        (Change::Retry | Change::Skip | Change::To(_), TaskStatus::Completed) => {
+            format!("tenure tasks reopen {key}")
+        }
         _ => format!("tenure tasks show {key}"),
     }
 }

@@ -140,7 +140,7 @@ tables! {
     }
     task_deps by task_id depends_on { Text: task_id depends_on; }
     leases by fence {
-        Int: fence ttl_ms;
+        Int: fence ttl_ms messages_through;
         StoreTime: acquired_at heartbeat_at expires_at ended_at;
         Text: lease_id key_hash resource_kind resource_id holder_kind holder_id process doorbell claimed_from end_reason;
     }

@@ -1,6 +1,7 @@
 //! Rows of agents, messages and events.
 
 use super::columns::{Column, Table, agents, events, messages, tasks};
+use super::notes::TaskNotes;
 use super::rows::{Reader, Record, Row, Values, json};
 use super::tasks::read_name;
 use crate::clock::Timestamp;
@@ -60,6 +61,8 @@ pub trait ReadFeed {
     fn agent(&self, id: &str) -> Result<Option<Agent>>;
     fn agents(&self) -> Result<Vec<Agent>>;
     fn messages(&self, filter: &MessageFilter) -> Result<(Vec<Message>, u64)>;
+    /// What earlier holders left on a task for the holder `reader`.
+    fn task_notes(&self, task: &TaskId, reader: &str) -> Result<TaskNotes>;
     fn events(&self, filter: &EventFilter) -> Result<Vec<Event>>;
 
     /// The number of matching events, regardless of `limit`.

@@ -46,6 +46,8 @@ pub struct NewLease {
     pub ttl: Duration,
     pub expires_at: Timestamp,
     pub claimed_from: Option<TaskStatus>,
+    /// See [`Lease::messages_through`].
+    pub messages_through: i64,
 }
 
 impl NewLease {
@@ -68,6 +70,7 @@ impl NewLease {
             heartbeat_at: now,
             expires_at: self.expires_at,
             claimed_from: self.claimed_from,
+            messages_through: self.messages_through,
             ended: None,
         }
     }
@@ -128,6 +131,8 @@ pub trait WriteLeases {
     /// that detects this only at the commit runs the transaction again, which draws another id.
     fn grant(&mut self, lease: &NewLease) -> Result<Option<Lease>>;
     fn beat(&mut self, fence: Fence, beat: &LeaseBeat) -> Result<()>;
+    /// Records that the holder was shown the messages on its task up to this number.
+    fn set_messages_through(&mut self, fence: Fence, number: i64) -> Result<()>;
     fn end_lease(&mut self, fence: Fence, reason: EndReason) -> Result<()>;
     /// Reopens a lease that ended as expired.
     fn reopen_lease(&mut self, fence: Fence) -> Result<()>;
@@ -159,6 +164,7 @@ impl Record for Lease {
             heartbeat_at: row.time(leases::heartbeat_at)?,
             expires_at: row.time(leases::expires_at)?,
             claimed_from: row.optional_parsed(leases::claimed_from, TaskStatus::parse)?,
+            messages_through: row.int(leases::messages_through)?,
             ended: row.optional_time(leases::ended_at)?.zip(reason),
         })
     }
@@ -192,6 +198,7 @@ impl NewLease {
             (leases::heartbeat_at, now.into()),
             (leases::expires_at, self.expires_at.into()),
             (leases::claimed_from, self.claimed_from.map(TaskStatus::as_str).into()),
+            (leases::messages_through, self.messages_through.into()),
         ])
     }
 }

@@ -23,6 +23,7 @@ mod copying;
 mod feed;
 mod jobs;
 mod leases;
+mod notes;
 mod pruning;
 mod readiness;
 mod rows;
@@ -42,6 +43,7 @@ pub use copying::{
 pub use feed::{Agent, EventFilter, Message, MessageFilter, ReadFeed, WriteFeed};
 pub use jobs::{ItemFilter, JobLookup, NewJob, ReadJobs, WriteJobs};
 pub use leases::{AttemptUsage, LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
+pub use notes::{CHANGES_READ, MESSAGES_SHOWN, StatusChange, TaskNotes};
 pub use pruning::{History, LastStatus, PruneHistory, ReadHistory, Stretch};
 pub use readiness::{Contents, OpenLease, ViewerValues};
 pub use rows::{Reader, Record, Row, Values, unexpected};
@@ -50,7 +52,7 @@ pub use sections::{NewSection, ReadSections, SectionEdit, WriteSections};
 pub use sessions::{ReadSessions, WriteSessions};
 pub use sql::{
     Counting, Dialect, FINISHED, Known, SqlTx, Statement, StoredCount, TaskQueries, TxState, UNFINISHED,
-    grant_statements, stored_counts, work_tickets_query,
+    grant_statements, notes_as_json, notes_from_json, stored_counts, work_tickets_query,
 };
 pub use task_filter::{ComputedState, SortBy, TaskFilter, TaskOrder};
 pub use tasks::{

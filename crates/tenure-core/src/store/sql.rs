@@ -23,6 +23,7 @@ mod grant;
 mod jobs;
 mod known;
 mod leases;
+mod notes;
 mod runners;
 mod sections;
 mod sessions;
@@ -33,6 +34,7 @@ pub use counts::{Counting, StoredCount, stored_counts};
 pub use grant::grant_statements;
 pub use known::Known;
 pub use leases::work_tickets_query;
+pub use notes::{notes_as_json, notes_from_json};
 pub use tasks::TaskQueries;
 
 /// The statuses of [`TaskStatus::is_finished`](crate::task::TaskStatus::is_finished), as an SQL list.

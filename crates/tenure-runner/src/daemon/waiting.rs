@@ -107,7 +107,14 @@ impl RunnerLoop<'_, '_> {
             }
             _ if known => {}
             (ResourceKind::Section, _) => {
-                self.log_once(format!("Section {name} is {held} {holder}\nWaiting for section lock..."));
+                let wanted = locked.task.as_ref().map(|task| {
+                    let (title, key) = (&task.title, &task.key);
+                    format!("Wants to start {title:?} in {name} section\n{key} has no lock, but checking section...\n")
+                });
+                let wanted = wanted.unwrap_or_default();
+                self.log_once(format!(
+                    "{wanted}Section {name} is {held} {holder}\nWaiting for section lock..."
+                ));
             }
             _ => self.log_once(format!("Task {name:?} is {held} {holder}\nWaiting for task lock...")),
         }

@@ -122,6 +122,7 @@ fn sample_lease(at: Timestamp) -> Lease {
         heartbeat_at: at,
         expires_at: at,
         claimed_from: None,
+        messages_through: 0,
         ended: Some((at, EndReason::Expired)),
     }
 }

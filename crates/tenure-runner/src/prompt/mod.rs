@@ -25,10 +25,14 @@ pub const WORK: &str = include_str!("work.md");
 pub const REVIEW: &str = include_str!("review.md");
 
 /// The prompt for an agent that goes on in its conversation, which has the task already.
-pub fn go_on(key: &str) -> String {
+pub fn go_on(key: &str, left: &[Message]) -> String {
+    let left = match left {
+        [] => String::new(),
+        left => format!("Messages on the task:\n\n{}\n\n", messages(left)),
+    };
     format!(
         "Your work on task {key} was interrupted, and no command that you have started is still running. Check what is\n\
-         already done, and go on where you stopped. `tenure msg list --task {key}` shows messages that were left since.\n\n{}\n",
+         already done, and go on where you stopped.\n\n{left}{}\n",
         report(key, Role::Work)
     )
 }

@@ -2,6 +2,7 @@
 
 use tenure_core::Timestamp;
 use tenure_core::event::{Event, EventKind};
+use tenure_core::kernel::is_rejection;
 use tenure_core::task::TaskStatus;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,14 +38,10 @@ impl SetbackKind {
 pub fn setbacks(events: &[Event]) -> Vec<Setback> {
     let found = events.iter().filter_map(|event| {
         let kind = match (event.kind, event.from, event.to) {
-            // A task under review is in progress, so a rejection cannot be recognised by its statuses alone.
-            (EventKind::TaskStatus, ..) if event.detail["rejected"] == true => SetbackKind::Rejected,
+            (EventKind::TaskStatus, from, to) if is_rejection(from, to, &event.detail) => {
+                SetbackKind::Rejected
+            }
             (EventKind::TaskStatus, _, Some(TaskStatus::Failed)) => SetbackKind::Failed,
-            (
-                EventKind::TaskStatus,
-                Some(TaskStatus::Review | TaskStatus::Completed),
-                Some(TaskStatus::Pending),
-            ) => SetbackKind::Rejected,
             (EventKind::AttemptEnded, ..) if event.detail["charged"] == true => SetbackKind::BrokenOff,
             _ => return None,
         };

@@ -7,7 +7,6 @@ use tenure_core::id::Ids;
 use tenure_core::kernel::{Finish, Finished, Terms};
 use tenure_core::lease::{EndReason, Resource};
 use tenure_core::rules::{EditTask, edit_task};
-use tenure_core::store::MessageFilter;
 use tenure_core::task::TaskStatus;
 
 use crate::fixture::{Fixture, TTL, refused};
@@ -354,6 +353,7 @@ fn claim_for_review(f: &Fixture, reviewer: &Caller) {
         ttl: TTL,
         expires_at: tenure_core::Clock::now(&*f.clock).after(TTL),
         claimed_from: Some(TaskStatus::Review),
+        messages_through: 0,
     };
     f.write(|tx| {
         tx.grant(&lease)?;
@@ -361,20 +361,4 @@ fn claim_for_review(f: &Fixture, reviewer: &Caller) {
         tx.set_status(&id, TaskStatus::InProgress, event.status(TaskStatus::Review, TaskStatus::InProgress))
     })
     .unwrap();
-}
-
-pub(super) fn finishing_acknowledges_the_messages_for_the_holder(fresh: &dyn Fn() -> Fixture) {
-    let f = fresh();
-    let ann = claimed(&f);
-    let id = f.id("A");
-    f.write(|tx| {
-        tx.insert_message(Some(&id), "bob", None, "mind the gap")?;
-        tx.insert_message(Some(&id), "bob", Some("ann"), "for ann")?;
-        tx.insert_message(Some(&id), "bob", Some("cid"), "for cid")
-    })
-    .unwrap();
-    f.done(&ann, "A").unwrap();
-    let filter = MessageFilter { task: Some(id), limit: 10, ..MessageFilter::default() };
-    let (left, total) = f.read(|view| view.messages(&filter));
-    assert_eq!((total, left[0].text.as_str()), (1, "for cid"));
 }

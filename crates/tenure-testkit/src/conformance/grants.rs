@@ -100,6 +100,7 @@ pub(super) fn two_open_leases_on_one_resource_are_impossible_in_the_store_itself
             ttl: TTL,
             expires_at: f.clock.now().after(TTL),
             claimed_from: None,
+            messages_through: 0,
         };
         f.write(|tx| tx.grant(&lease))
     };

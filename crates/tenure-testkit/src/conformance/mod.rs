@@ -17,6 +17,7 @@ mod jobs;
 mod keeping;
 mod kept;
 mod listing;
+mod notes;
 mod parking;
 mod pruning;
 mod readiness;
@@ -159,7 +160,13 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             a_second_different_finish_is_refused,
             a_repeated_finish_is_refused_after_a_takeover,
             an_interrupted_attempt_restores_the_status_before_the_claim,
-            finishing_acknowledges_the_messages_for_the_holder,
+        }
+        notes {
+            finishing_acknowledges_the_messages_that_the_holder_was_shown,
+            a_holder_that_claims_again_is_shown_what_came_since,
+            a_holder_that_is_shown_nothing_acknowledges_nothing,
+            only_the_messages_that_fit_are_shown_and_acknowledged,
+            a_claim_has_the_last_remark_but_not_how_a_lease_lapsed,
         }
         evicting {
             force_ends_the_given_lease_and_records_the_actor,

@@ -277,6 +277,7 @@ pub(super) fn a_lease_is_read_as_it_was_granted_moved_and_ended(fresh: &dyn Fn()
         ttl: TTL,
         expires_at: f.clock.now().after(TTL),
         claimed_from: None,
+        messages_through: 7,
     };
     let lease = f.write(|tx| tx.grant(&new)).unwrap().unwrap();
     assert_eq!((&lease.id, &lease.process, &lease.doorbell), (&new.id, &new.process, &new.doorbell));

@@ -2,10 +2,13 @@
 
 use tenure_core::Result;
 use tenure_core::error::TaskName;
-use tenure_core::event::{Event, NewEvent};
+use tenure_core::event::{Event, EventKind, NewEvent};
 use tenure_core::id::TaskId;
 use tenure_core::lease::ResourceKind;
-use tenure_core::store::{Agent, EventFilter, Message, MessageFilter, ReadFeed, WriteFeed};
+use tenure_core::store::{
+    Agent, CHANGES_READ, EventFilter, MESSAGES_SHOWN, Message, MessageFilter, ReadFeed, StatusChange,
+    TaskNotes, WriteFeed,
+};
 
 use super::MemoryTx;
 use super::state::MessageRow;
@@ -64,6 +67,32 @@ impl ReadFeed for MemoryTx {
         let total = found.len() as u64;
         let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
         Ok((found.into_iter().take(limit).map(|(id, row)| self.whole_message(*id, row)).collect(), total))
+    }
+
+    fn task_notes(&self, task: &TaskId, reader: &str) -> Result<TaskNotes> {
+        let for_reader = |(_, row): &(&i64, &MessageRow)| {
+            row.task.as_ref() == Some(task)
+                && row.acknowledged.is_none()
+                && row.to.as_deref().is_none_or(|to| to == reader)
+        };
+        let messages = self.state.messages.iter().filter(for_reader).take(MESSAGES_SHOWN + 1);
+        let changed =
+            |event: &&Event| event.kind == EventKind::TaskStatus && event.task.as_ref() == Some(task);
+        let changes = self.state.events.iter().rev().filter(changed).take(CHANGES_READ);
+        Ok(TaskNotes {
+            messages: messages
+                .map(|(id, row)| Message { task: None, ..self.whole_message(*id, row) })
+                .collect(),
+            changes: changes
+                .map(|event| StatusChange {
+                    at: event.at,
+                    actor: event.actor.clone(),
+                    from: event.from,
+                    to: event.to,
+                    detail: event.detail.clone(),
+                })
+                .collect(),
+        })
     }
 
     fn events(&self, filter: &EventFilter) -> Result<Vec<Event>> {

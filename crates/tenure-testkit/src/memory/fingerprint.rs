@@ -30,6 +30,7 @@ impl Hash for State {
 fn hash_lease<H: Hasher>(lease: &Lease, to: &mut H) {
     (lease.fence, &lease.resource, &lease.holder, &lease.process, &lease.doorbell).hash(to);
     (lease.ttl, lease.acquired_at, lease.heartbeat_at, lease.expires_at, lease.claimed_from).hash(to);
+    lease.messages_through.hash(to);
     lease.ended.map(|(at, reason)| (at, reason.as_str())).hash(to);
 }
 

@@ -141,6 +141,13 @@ impl WriteLeases for MemoryTx {
         Ok(())
     }
 
+    fn set_messages_through(&mut self, fence: Fence, number: i64) -> Result<()> {
+        if let Some(lease) = self.state.leases.get_mut(&fence) {
+            lease.messages_through = number;
+        }
+        Ok(())
+    }
+
     fn end_lease(&mut self, fence: Fence, reason: EndReason) -> Result<()> {
         let now = self.now;
         if let Some(lease) = self.state.leases.get_mut(&fence)

@@ -128,7 +128,8 @@ fn page(project: &str, identity: &Identity, seen: &Snapshot, ttl: &str) -> Strin
 fn how_to_work(me: &str, key: &str, how_long: &str) -> String {
     format!(
         "1. Claim the next task: `tenure task next --claim --agent {me}`. Exit 10: nothing is ready; stop, or add `--wait 10m`.\n   \
-            Or a specific one: `tenure task claim {key} --agent {me}`. Exit 6: it is held; choose another.\n\
+            Or a specific one: `tenure task claim {key} --agent {me}`. Exit 6: it is held; choose another.\n   \
+            Read what the claim prints: description, source, messages and the last remark. All of a task: `tenure tasks show {key}`.\n\
          2. You hold it {how_long}. Renew it well before that, repeatedly: `tenure task renew {key} --agent {me}`.\n   \
             Exit 8: you no longer hold it. Stop immediately and change nothing more.\n\
          3. Before anything irreversible, `tenure task check {key} --agent {me}` must exit 0.\n\

@@ -1,6 +1,7 @@
 //! `tenure whoami`: the identity that a command would act as, and what it holds.
 
 use serde_json::json;
+use tenure_core::holder::Liveness;
 use tenure_core::lease::ResourceKind;
 use tenure_core::store::LeaseFilter;
 use tenure_core::wire;
@@ -35,7 +36,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
             ..LeaseFilter::default()
         };
         (held, names) = open.read(|view| {
-            let leases = view.leases(&filter)?;
+            let mut leases = view.leases(&filter)?;
+            // A terminal's name is used again; what its earlier session held is not held by this one.
+            leases.retain(|lease| lease.liveness(app.env.judge.as_ref()) != Some(Liveness::Dead));
             let names = leases
                 .iter()
                 .map(|lease| super::lease_view::resource_name(view, &lease.resource))

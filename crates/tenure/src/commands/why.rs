@@ -66,13 +66,15 @@ pub(crate) fn explain(
         }
         None => (None, open.read(|view| about_project(view, app, open, &identity))?, Vec::new()),
     };
-    if reasons.iter().any(|r| r.kind == "ready" || r.kind == "review") {
+    let exclusive = exclusive(open);
+    // Under an exclusive lock no runner can be started.
+    if exclusive.is_none() && reasons.iter().any(|r| r.kind == "ready" || r.kind == "review") {
         reasons.extend(open.read(|view| why_not_claimed(view, app, open, &identity))?);
     }
     if reasons.iter().any(|r| r.kind == "no_runner") {
         reasons.extend(why_no_runner_starts(app, open));
     }
-    if let Some(reason) = exclusive(open) {
+    if let Some(reason) = exclusive {
         reasons.insert(0, reason);
     }
     let mut text = Text::new();

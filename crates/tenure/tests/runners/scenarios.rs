@@ -79,6 +79,8 @@ fn two_runners_take_turns_in_the_same_section() {
     expect_in_order(
         &transcript(&project, b, &names),
         &[
+            "Wants to start \"Task T2\" in Backend section",
+            "T2 has no lock, but checking section...",
             "Section Backend is locked by runner A",
             "Waiting for section lock...",
             "Section still locked (runner A got T2)",

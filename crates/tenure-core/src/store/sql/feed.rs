@@ -1,5 +1,6 @@
 //! Agents, messages and the event feed in SQL.
 
+use super::notes::read_notes;
 use super::{SqlTx, Statement, columns};
 use crate::error::Result;
 use crate::event::{Event, NewEvent};
@@ -7,6 +8,7 @@ use crate::id::TaskId;
 use crate::store::View;
 use crate::store::columns::{Cell, agents, events, messages, names_of};
 use crate::store::feed::{Agent, EventFilter, Message, MessageFilter, ReadFeed, WriteFeed};
+use crate::store::notes::TaskNotes;
 use crate::store::tasks::name_columns;
 
 /// An agent of which the transaction knows that it was seen less than this long ago is not updated.
@@ -102,6 +104,10 @@ impl<T: SqlTx> ReadFeed for T {
         ));
         values.push(filter.limit.into());
         Ok((self.query(&sql, &values, Message::read_named)?, total))
+    }
+
+    fn task_notes(&self, task: &TaskId, reader: &str) -> Result<TaskNotes> {
+        read_notes(self, task, reader)
     }
 
     fn events(&self, filter: &EventFilter) -> Result<Vec<Event>> {

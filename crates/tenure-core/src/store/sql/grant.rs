@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::feed::SEE_AGENT;
 use super::leases::{DELETE_TICKET, ENDING_ATTEMPTS, OPEN_LEASE};
+use super::notes::{CHANGES, MESSAGES};
 use super::{Dialect, columns};
 use crate::clock::Timestamp;
 use crate::error::Result;
@@ -29,6 +30,7 @@ pub fn grant_statements(dialect: Dialect) -> Result<Vec<String>> {
         ttl: Duration::ZERO,
         expires_at: now,
         claimed_from: None,
+        messages_through: 0,
     };
     let agent = Agent {
         id: String::new(),
@@ -45,7 +47,7 @@ pub fn grant_statements(dialect: Dialect) -> Result<Vec<String>> {
         dialect.insert(&events::TABLE, columns(&event.values(now)?)),
         dialect.upsert(&agents::TABLE, columns(&agent.values()?), &Agent::LASTING),
     ];
-    let fixed = [&SEE_AGENT, &DELETE_TICKET, &OPEN_LEASE, &ENDING_ATTEMPTS];
+    let fixed = [&SEE_AGENT, &DELETE_TICKET, &OPEN_LEASE, &ENDING_ATTEMPTS, &MESSAGES, &CHANGES];
     all.extend(fixed.map(|statement| statement.text(dialect).to_owned()));
     Ok(all)
 }

@@ -1,7 +1,9 @@
 //! What a transaction knows before it asks the database.
 
 use crate::error::{Result, TaskName};
+use crate::id::TaskId;
 use crate::lease::{Lease, Resource, Ticket};
+use crate::store::notes::TaskNotes;
 use crate::store::tasks::TaskLookup;
 
 /// What a transaction has read before it is needed. A store that does not prefetch knows nothing.
@@ -41,6 +43,11 @@ pub trait Known {
     /// When a registered agent was last seen, in milliseconds.
     fn known_agent_seen_at(&mut self, _id: &str) -> Option<i64> {
         None
+    }
+
+    /// The notes on a task for this reader.
+    fn known_notes(&self, _task: &TaskId, _reader: &str) -> Result<Option<TaskNotes>> {
+        Ok(None)
     }
 
     fn known_names(&self, _lookup: TaskLookup<'_>) -> Result<Option<Vec<TaskName>>> {

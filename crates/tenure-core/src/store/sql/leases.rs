@@ -247,6 +247,11 @@ impl<T: SqlTx> WriteLeases for T {
         self.defer_repeatable(&leases::TABLE, &sql, &values)
     }
 
+    fn set_messages_through(&mut self, fence: Fence, number: i64) -> Result<()> {
+        let set = vec![(leases::messages_through, number.into())];
+        self.defer_update(&leases::TABLE, set, vec![(leases::fence, fence.number().into())])
+    }
+
     fn end_lease(&mut self, fence: Fence, reason: EndReason) -> Result<()> {
         let values = [
             (leases::ended_at, self.now().into()),

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use tenure_core::duration::format_rounded;
+use tenure_core::store::Agent;
 use tenure_core::wire;
 
 use crate::answer::Answer;
@@ -28,7 +29,11 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> CommandResult<Answer> {
         let has_capabilities = agents.iter().any(|agent| !agent.capabilities.is_empty());
         columns.extend(has_capabilities.then(|| cut("CAPABILITIES")));
         let mut table = Table::new(columns);
-        for agent in &agents {
+        let (once, others): (Vec<&Agent>, Vec<&Agent>) = agents.iter().partition(|agent| is_throwaway(agent));
+        // A single one may be about to be used.
+        let (once, others) =
+            if once.len() < 2 { (Vec::new(), agents.iter().collect()) } else { (once, others) };
+        for agent in others {
             let seen = match agent.left_at {
                 Some(_) => "left".to_owned(),
                 None => format!("{} ago", format_rounded(now.since(agent.last_seen_at))),
@@ -43,8 +48,27 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> CommandResult<Answer> {
             ];
             table.styled_row(cells.into_iter().map(|cell| (style, cell)).collect());
         }
+        if let Some(last) = once.iter().map(|agent| agent.last_seen_at).max() {
+            let seen = format!("{} ago", format_rounded(now.since(last)));
+            table.row([
+                format!("{} agents", once.len()),
+                "(seen once)".to_owned(),
+                "0".to_owned(),
+                seen,
+                String::new(),
+            ]);
+        }
         text.table(&table, app.printer.render_options());
     }
     let rows: Vec<_> = agents.iter().map(wire::agent).collect();
     Ok(Answer::new(json!({"agents": rows, "total": rows.len()}), text))
+}
+
+/// An agent that was registered by one claim without an identity, and never seen again. Retention removes it.
+fn is_throwaway(agent: &Agent) -> bool {
+    agent.name.is_none()
+        && agent.capabilities.is_empty()
+        && agent.active_claims == 0
+        && agent.left_at.is_none()
+        && agent.last_seen_at == agent.joined_at
 }

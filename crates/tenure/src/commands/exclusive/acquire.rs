@@ -14,6 +14,7 @@ use crate::answer::Answer;
 use crate::app::{App, parse_duration};
 use crate::interrupt::Interrupts;
 use crate::report::{CommandResult, Report};
+use crate::shell_quote::quote;
 use crate::text::Text;
 
 /// Lock the project for a process (default: the one that called tenure)
@@ -101,12 +102,26 @@ fn place(app: &mut App<'_>, lock: &ExclusiveLock, root: &Path, wait: Option<Dura
         Ok(()) => return Ok(()),
         Err(error) => error,
     };
-    let (ExclusiveError::Held(_), Some(wait)) = (&first, wait) else { return Err(failed(first)) };
+    let (ExclusiveError::Held(_), Some(wait)) = (&first, wait) else {
+        return Err(refused(first, lock));
+    };
     until(app, wait, "the exclusive lock", || match exclusion::place(root, lock) {
         Ok(()) => Ok(None),
         Err(ExclusiveError::Held(held)) => Ok(Some(describe(&held.lock))),
         Err(error) => Err(failed(error)),
     })
+}
+
+/// A refusal to `lock`, which can be repeated with `--wait`.
+fn refused(error: ExclusiveError, lock: &ExclusiveLock) -> Report {
+    let is_held = matches!(error, ExclusiveError::Held(_));
+    let mut report = failed(error);
+    if is_held {
+        let command = format!("tenure exclusive acquire --wait --holder {}", quote(&lock.holder));
+        report.hints.clear();
+        report = report.hint("wait for it", command);
+    }
+    report
 }
 
 /// How often the lock file is polled. Its holder may be any program, so there is no doorbell.

@@ -82,13 +82,13 @@ fn failed(error: ExclusiveError) -> Report {
                         .into(),
                 );
             }
-            report.hint("wait for it", "tenure exclusive acquire --holder NAME --wait")
+            report.hint("see the holder", "tenure exclusive status")
         }
         ExclusiveError::Malformed { path, source } => {
             let mut report = Report::new(ErrorCode::ExclusiveLocked, format!("{}: {source}", path.display()));
             *report.details = json!({"path": path, "malformed": source.why});
             report.context.push("The project counts as locked until the file is repaired or removed.".into());
-            report
+            report.hint("remove it", "tenure exclusive release --force")
         }
         ExclusiveError::Io { source, .. } if is_permission(&source) => {
             Report::new(ErrorCode::PermissionDenied, format!("cannot access the lock file: {source}"))

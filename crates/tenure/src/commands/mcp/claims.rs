@@ -12,7 +12,7 @@ use tenure_serve::{Claim, Session, Step};
 
 use super::handler::{McpHandler, holds, reply};
 use crate::answer::Answer;
-use crate::commands::tasks::grant;
+use crate::commands::tasks::{grant, grant_details};
 use crate::identity::{Identity, IdentityArgs};
 use crate::report::{CommandResult, Report};
 use crate::store::Doorbell;
@@ -152,6 +152,7 @@ fn describe(grant: &Grant) -> Text {
     if !task.description.is_empty() {
         text.blank().block(0, &task.description);
     }
+    grant_details::notes(&mut text, &task.key, &grant.notes);
     text
 }
 

@@ -6,9 +6,10 @@ use std::process::{Command, Stdio};
 
 use tenure_core::config::{Config, Hook, HookEvent, Lookup, Origin};
 use tenure_core::id::TaskId;
+use tenure_core::kernel;
 use tenure_core::lease::Resource;
 use tenure_core::runner::Runner;
-use tenure_core::store::{EventFilter, LeaseFilter, MessageFilter, Store};
+use tenure_core::store::{EventFilter, LeaseFilter, Store};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Result, wire};
 use tenure_runner::agents::Place;
@@ -197,19 +198,23 @@ impl RunnerCallbacks for RunnerHost<'_> {
     fn prompt(&self, task: &Task, purpose: Purpose, beginning: &Beginning) -> Result<String> {
         match beginning {
             Beginning::Resumed(ResumeReason::Unreported) => return Ok(prompt::ask(&task.key)),
-            Beginning::Resumed(ResumeReason::Interrupted) => return Ok(prompt::go_on(&task.key)),
-            Beginning::Fresh | Beginning::Lost(_) => {}
+            Beginning::Resumed(ResumeReason::Interrupted) | Beginning::Fresh | Beginning::Lost(_) => {}
         }
         let store = (self.open)()?;
         let id: &TaskId = &task.id;
         let (messages, events) = store.read(|view| {
-            let messages = view
-                .messages(&MessageFilter { task: Some(id.clone()), limit: 50, ..MessageFilter::default() })?
-                .0;
+            // The messages that the claim has counted as shown, and those that came since.
+            let messages = match &task.lease {
+                Some(lease) => kernel::notes(view, task, &lease.holder)?.messages,
+                None => Vec::new(),
+            };
             let filter =
                 EventFilter { task: Some(id.clone()), last: true, limit: 500, ..EventFilter::default() };
             Ok((messages, view.events(&filter)?))
         })?;
+        if matches!(beginning, Beginning::Resumed(_)) {
+            return Ok(prompt::go_on(&task.key, &messages));
+        }
         let spec = task.source_file.as_deref().map(|source| spec_text(&self.root, source));
         let setbacks = prompt::setbacks(&events);
         let diff = if purpose == Purpose::Review { self.diff_since(task) } else { None };

@@ -53,7 +53,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         if has_remote {
             columns.insert(3, cut("HOST"));
         }
-        let mut table = Table::new(columns);
+        let mut table = Table::new(columns).ruled();
         let ids = ShortIds::of(shown.iter().map(|known| known.runner.id.as_str()));
         let time = app.local_time();
         for known in &shown {

@@ -55,8 +55,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
         lines.extend(text.lines().map(|line| (short.clone(), line.to_owned())));
     }
     if args.all {
-        // Every line starts with its time, so this is chronological.
-        lines.sort_by(|a, b| a.1.cmp(&b.1));
+        // Every line starts with its time. The sort is stable, so the lines of one runner keep their order.
+        lines.sort_by(|(_, a), (_, b)| time_of(a).cmp(time_of(b)));
     }
     let skip = lines.len().saturating_sub(args.limit);
     let lines = lines.split_off(skip);
@@ -165,6 +165,11 @@ pub(crate) fn end_of(mut file: File, most: u64) -> (String, u64) {
     (String::from_utf8_lossy(&bytes).into_owned(), size)
 }
 
+/// The time at the beginning of a line.
+fn time_of(line: &str) -> &str {
+    line.split_once(']').map_or(line, |(time, _)| time)
+}
+
 fn choose(app: &App<'_>, args: &Args) -> CommandResult<Vec<KnownRunner>> {
     let home = app.home()?;
     let all = match Directory::open_existing(&home, app.env.clock.clone())? {
@@ -185,6 +190,10 @@ fn choose(app: &App<'_>, args: &Args) -> CommandResult<Vec<KnownRunner>> {
             all.into_iter().filter(|k| k.runner.project_path == here).collect()
         }
     };
+    if matching.is_empty() && args.id.is_none() {
+        return Err(Report::new(ErrorCode::RunnerNotFound, "no runner has run in this project")
+            .hint("start one", "tenure runners start"));
+    }
     if matching.is_empty() {
         return Err(nothing());
     }

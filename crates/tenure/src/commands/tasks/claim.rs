@@ -1,5 +1,6 @@
 //! `tenure tasks claim`.
 
+use tenure_core::ErrorCode;
 use tenure_core::error::TaskName;
 use tenure_core::holder::{Caller, Incarnation, ProcessIdentity};
 
@@ -12,6 +13,7 @@ use crate::hooks;
 use crate::identity::{Identity, IdentityArgs};
 use crate::reap;
 use crate::report::{CommandResult, Report};
+use crate::shell_quote::quote;
 use crate::waiting::{self, Claim, ClaimRequest, NamedTask};
 
 /// Claim a task: you hold it until the lease expires
@@ -36,9 +38,13 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let joined = join_if_anonymous(app, &mut identity);
     let process = args.while_pid.map(living).transpose()?;
     let (terms, patience) = (args.claim.terms(&open), args.claim.patience(app, &open));
-    let caller = |task: Option<&TaskName>| Caller { process: process.clone(), ..identity.claimant(task) };
+    let caller = |task: Option<&TaskName>| {
+        let caller = identity.claimant(task);
+        Caller { process: process.clone().or(caller.process), ..caller }
+    };
     let request = ClaimRequest::Task(NamedTask::new(&args.claim.task));
-    let grant = waiting::acquire(app, &open, &Claim::new(&request, &caller), terms, patience)?;
+    let grant = waiting::acquire(app, &open, &Claim::new(&request, &caller), terms, patience)
+        .map_err(|report| if patience.is_none() { suggest_waiting(report, &args) } else { report })?;
     if let Some(process) = &process
         && !app.global.dry_run
     {
@@ -49,7 +55,18 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     }
     let hook_contexts = hooks::filter(app, &open).granted(app.env.clock.now(), &grant);
     hooks::deliver(app, &open, &hook_contexts);
-    Ok(grant::answer(app, &grant, joined))
+    Ok(grant::answer(app, &grant, joined, args.claim.ttl))
+}
+
+/// A refused claim can be repeated with `--wait`.
+fn suggest_waiting(report: Report, args: &Args) -> Report {
+    if !matches!(report.code, ErrorCode::TaskLocked | ErrorCode::SectionLocked) {
+        return report;
+    }
+    let agent =
+        args.identity.agent.as_deref().map(|id| format!(" --agent {}", quote(id))).unwrap_or_default();
+    let task = crate::shell_quote::last_arg(&args.claim.task);
+    report.hint("wait for it", format!("tenure tasks claim --wait 30m{agent} {task}"))
 }
 
 fn living(pid: u32) -> CommandResult<Incarnation> {

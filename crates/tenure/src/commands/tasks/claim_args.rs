@@ -12,7 +12,7 @@ pub(super) struct ClaimArgs {
     pub(super) task: String,
     /// How long the lease lasts without renewal (default: locking.leaseTtl)
     #[arg(long, value_name = "DUR", value_parser = parse_ttl)]
-    ttl: Option<Duration>,
+    pub(super) ttl: Option<Duration>,
     /// Wait for the task, at most this long (default: locking.waitTimeout)
     #[arg(long, value_name = "DUR", num_args = 0..=1, value_parser = parse_duration)]
     wait: Option<Option<Duration>>,

@@ -1,20 +1,23 @@
-//! The answer to a claim: the lease, its expiry, and reminders.
+//! The answer to a claim: the lease, its expiry, what there is to know about the task, and reminders.
+
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use tenure_core::duration::format_rounded;
+use tenure_core::duration::{format_rounded, format_short};
 use tenure_core::holder::Incarnation;
 use tenure_core::id::LeaseKey;
 use tenure_core::kernel::{self, Grant};
 use tenure_core::{Error, wire};
 
-use super::view;
+use super::{grant_details, view};
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::report::CommandResult;
 use crate::shell_quote::quote;
 use crate::text::{Style, Text};
 
-pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool) -> Answer {
+/// `asked_ttl` is the time that the caller named; a lease that it held already keeps its own.
+pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool, asked_ttl: Option<Duration>) -> Answer {
     let now = app.env.clock.now();
     let key = &grant.task.key;
     let id = &grant.lease.holder.id;
@@ -33,12 +36,17 @@ pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool) -> Answer {
     }
     text.line(format!("  Lease: {}   Fence: {}", grant.lease.id, grant.lease.fence));
     text.line(format!("  Expires in: {}", format_rounded(grant.lease.expires_at.since(now))));
+    if let Some(asked) = asked_ttl.filter(|asked| grant.reacquired && *asked != grant.lease.ttl) {
+        let (ttl, asked) = (format_short(grant.lease.ttl), format_short(asked));
+        text.line(format!("  The lease keeps its {ttl}; tenure task renew {key} --ttl {asked} extends it"));
+    }
     if joined && !grant.reacquired {
         text.line(format!("  Agent: {id} (new; pass it with --agent or TENURE_AGENT)"));
     }
     if let Some((old, _)) = &grant.taken_over {
         text.styled(Style::Dim, format!("  taken over from {}", old.holder));
     }
+    grant_details::append(&mut text, grant);
     text.blank();
     text.line("Remember to:");
     let agent = quote(id);
@@ -84,5 +92,8 @@ pub(crate) fn data(app: &App<'_>, grant: &Grant, key: Option<&LeaseKey>) -> Valu
             reacquired: grant.reacquired,
         },
         taken_over: grant.taken_over.as_ref().map(|(old, _)| wire::lease(old, now, judge)),
+        messages: grant.notes.messages.iter().map(wire::message).collect(),
+        more_messages: grant.notes.more_messages,
+        last_remark: grant.notes.last_remark.as_ref().map(wire::remark),
     })
 }

@@ -17,6 +17,7 @@ mod fail;
 mod filter_args;
 pub(crate) mod finish;
 pub(crate) mod grant;
+pub(crate) mod grant_details;
 mod import;
 mod import_source;
 pub(crate) mod list;

@@ -73,5 +73,5 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let grant = waiting::acquire(app, &open, &Claim::new(&request, &caller), terms, patience)?;
     let hook_contexts = hooks::filter(app, &open).granted(app.env.clock.now(), &grant);
     hooks::deliver(app, &open, &hook_contexts);
-    Ok(grant::answer(app, &grant, joined))
+    Ok(grant::answer(app, &grant, joined, args.ttl))
 }

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use serde_json::{Value, json};
 use tenure_core::ErrorCode;
 use tenure_core::error::TaskName;
-use tenure_core::kernel::{self, Grant};
+use tenure_core::kernel::{self, Grant, Terms};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_runner::hooks::HookContext;
 use tenure_runner::{CommandEnd, Exit, LeaseLoss, Outage, Supervision, pass_proof, supervise};
@@ -63,7 +63,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let caller = |task: Option<&TaskName>| identity.claimant(task).with_process(surroundings.me.clone());
     // Before the grant, so that no signal is missed while the task is held.
     let interrupts = Interrupts::listen().map_err(Report::from)?;
-    let mut terms = args.claim.terms(&open);
+    // The command does not see what is printed here.
+    let mut terms = Terms { shows_notes: false, ..args.claim.terms(&open) };
     terms.doorbell = surroundings.doorbell_address();
     let patience = args.claim.patience(app, &open);
     let request = ClaimRequest::Task(NamedTask::new(&args.claim.task));

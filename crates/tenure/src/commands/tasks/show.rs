@@ -9,7 +9,7 @@ use tenure_core::id::TaskId;
 use tenure_core::kernel;
 use tenure_core::lease::{LeaseState, Resource};
 use tenure_core::store::{EventFilter, MessageFilter};
-use tenure_core::task::Task;
+use tenure_core::task::{Task, TaskStatus};
 use tenure_core::wire::{self, TaskJson};
 use tenure_core::{Error, Timestamp, reference};
 
@@ -49,7 +49,7 @@ pub(crate) fn show(
     history: bool,
 ) -> CommandResult<Answer> {
     let identity = app.identity(identity_args)?;
-    let (task, queue, events, messages, attempts, now) = open.read(|view| {
+    let (task, queue, events, messages, attempts, remark, now) = open.read(|view| {
         let viewer = open.viewer(view, &identity)?;
         let name = reference::task(view, reference)?;
         let id = TaskId::new(&name.id);
@@ -63,7 +63,8 @@ pub(crate) fn show(
         };
         let attempts = view.attempts(&Resource::task(&id))?;
         let filter = MessageFilter { task: Some(id), limit: 20, ..MessageFilter::default() };
-        Ok((task, queue, events, view.messages(&filter)?.0, attempts, view.now()))
+        let remark = kernel::notes(view, &task, &identity.holder)?.last_remark;
+        Ok((task, queue, events, view.messages(&filter)?.0, attempts, remark, view.now()))
     })?;
     let mut text = describe(&task, now, app.env.judge.as_ref());
     if queue > 0 {
@@ -80,6 +81,10 @@ pub(crate) fn show(
     }
     if let Some(log) = attempts.iter().find_map(|attempt| attempt.log_path.as_ref()) {
         text.line(format!("Log: {log}"));
+    }
+    if let Some(remark) = &remark {
+        let (kind, by) = (remark.kind.as_str(), &remark.by);
+        text.line(format!("Last remark: {} ({kind} by {by}, {})", remark.text, remark.at.to_seconds()));
     }
     if let Some(said) = last.as_ref().and_then(|last| last.final_message) {
         text.blank().styled(Style::Bold, "Final message of the agent");
@@ -105,7 +110,13 @@ pub(crate) fn show(
         events: history.then(|| events.iter().map(wire::event).collect()),
     };
     let answer = Answer::new(json!(data), text);
-    Ok(if task.ready { answer.hint("claim it", format!("tenure tasks claim {}", task.key)) } else { answer })
+    Ok(if task.ready {
+        answer.hint("claim it", format!("tenure tasks claim {}", task.key))
+    } else if task.status == TaskStatus::Failed {
+        answer.hint("open it again", format!("tenure tasks retry {}", task.key))
+    } else {
+        answer
+    })
 }
 
 fn describe(task: &Task, now: Timestamp, judge: &dyn Judge) -> Text {

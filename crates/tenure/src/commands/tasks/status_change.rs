@@ -70,9 +70,14 @@ pub(super) fn hook_contexts(
 pub(super) fn answer(app: &App<'_>, changed: &Changed, verb: &str) -> Answer {
     let task = &changed.task;
     let mut text = Text::new();
-    text.line(format!("{verb} "))
-        .and(Style::Bold, task.key.clone())
-        .and(Style::Plain, format!(": {} → {}", changed.from, task.status));
+    if changed.from == task.status {
+        text.styled(Style::Bold, task.key.clone())
+            .and(Style::Plain, format!(" was {} already; its status is as before", task.status));
+    } else {
+        text.line(format!("{verb} "))
+            .and(Style::Bold, task.key.clone())
+            .and(Style::Plain, format!(": {} → {}", changed.from, task.status));
+    }
     if let Some(lease) = &changed.evicted {
         text.styled(
             Style::Warn,

@@ -8,7 +8,7 @@ use tenure_core::rules::{Change, EditTask, change_status, edit_task};
 use tenure_core::task::TaskStatus;
 
 use super::remark::OptionalRemark;
-use super::{claim, grant, status_change, view};
+use super::{claim, grant, grant_details, status_change, view};
 use crate::answer::Answer;
 use crate::app::{App, read_text};
 use crate::hooks;
@@ -110,7 +110,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         let taken = waiting::acquire(app, &open, &claim, terms, patience)?;
         let hook_contexts = hooks::filter(app, &open).granted(app.env.clock.now(), &taken);
         hooks::deliver(app, &open, &hook_contexts);
-        let mut answer = grant::answer(app, &taken, joined);
+        let mut answer = grant::answer(app, &taken, joined, None);
         let mut text = Text::new();
         if app.global.dry_run {
             text.line(format!("Task {:?} status would be updated to in_progress.", taken.task.title));
@@ -125,6 +125,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
                 taken.lease.holder.id
             ));
         }
+        grant_details::append(&mut text, &taken);
         answer.text = text;
         return Ok(answer);
     }

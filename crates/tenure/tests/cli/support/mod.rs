@@ -52,6 +52,7 @@ impl TestEnv {
             vars,
             cwd: root.join("work"),
             terminal: None,
+            terminal_leader: None,
             input_is_terminal: false,
             user: "ann".to_owned(),
             hostname: "box".to_owned(),

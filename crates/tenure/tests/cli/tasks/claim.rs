@@ -98,3 +98,55 @@ fn a_finished_task_is_not_claimed() {
         .tell(&["tasks", "claim", "T2", "--agent", "eve"]);
     insta::assert_snapshot!(story);
 }
+
+/// A task with everything that a new holder has to know.
+fn with_notes(env: &mut TestEnv) {
+    steps(
+        env,
+        &[
+            "tasks add Design --id F001",
+            "tasks add Importer --id F002 --depends-on F001 --source docs/SPEC.md#import -d Read.the.plan",
+            "tasks update F001 --status completed",
+            "tasks claim F002 --agent ann",
+            "tasks release F002 --agent ann -m blocked-on-credentials",
+            "msg send --task F002 --from ann -m mind-the-gap",
+            "msg send --task F002 --from ann --to cid -m for-cid",
+        ],
+    );
+}
+
+#[test]
+fn a_claim_shows_the_task_its_messages_and_the_last_remark() {
+    insta::assert_snapshot!(
+        Story::project(with_notes).tell(&["tasks", "claim", "F002", "--agent", "bob"]).tell(&[
+            "tasks",
+            "update",
+            "F002",
+            "--status",
+            "in_progress",
+            "--agent",
+            "bob"
+        ])
+    );
+}
+
+#[test]
+fn a_message_that_was_sent_after_the_claim_is_left_for_the_next_holder() {
+    let mut env = TestEnv::project();
+    with_notes(&mut env);
+    env.ok(&["tasks", "next", "--claim", "--agent", "bob"]);
+    env.ok(&["msg", "send", "--task", "F002", "--from", "ann", "-m", "one-more-thing"]);
+    env.ok(&["tasks", "done", "F002", "--agent", "bob"]);
+    let left = env.ok(&["msg", "list", "--task", "F002"]);
+    assert!(left.out.contains("one-more-thing") && left.out.contains("for-cid"), "{left}");
+    assert!(!left.out.contains("mind-the-gap"), "{left}");
+}
+
+#[test]
+fn a_claim_of_ones_own_lease_says_that_its_time_is_kept() {
+    let env = TestEnv::project();
+    env.ok(&["tasks", "add", "One"]);
+    env.ok(&["tasks", "claim", "T1", "--agent", "ann", "--ttl", "5m"]);
+    let again = env.ok(&["tasks", "claim", "T1", "--agent", "ann", "--ttl", "1h"]);
+    assert!(again.out.contains("The lease keeps its 5m"), "{again}");
+}

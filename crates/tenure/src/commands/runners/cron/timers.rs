@@ -48,9 +48,9 @@ fn own_home(app: &App<'_>) -> Option<String> {
 pub(super) fn failed(error: TimerError) -> Report {
     let report = Report::new(ErrorCode::General, error.to_string());
     match error {
-        TimerError::NoProgram("crontab") => {
-            report.hint("use systemd instead", "tenure runners cron install --with systemd")
-        }
+        TimerError::NoProgram("crontab") => report
+            .note("Any other scheduler may call `tenure runners wakeup --quiet` once a minute.")
+            .hint("what it would do now", "tenure runners wakeup --dry-run"),
         TimerError::TooLong(_) => Report { code: ErrorCode::InvalidArguments, ..report }
             .hint("use a shorter PATH", "PATH=/usr/local/bin:/usr/bin:/bin tenure runners cron install"),
         TimerError::Impossible(_) => Report { code: ErrorCode::InvalidArguments, ..report },
