@@ -27,6 +27,7 @@ mod events;
 mod exit_codes;
 mod globals;
 mod help;
+mod hints;
 mod hooks;
 // It sees which files are opened by inotify.
 #[cfg(target_os = "linux")]
@@ -44,6 +45,7 @@ mod prime;
 mod projects;
 mod runners;
 mod sections;
+mod seeds;
 mod self_check;
 mod sessions;
 mod setup;

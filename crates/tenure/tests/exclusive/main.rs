@@ -364,3 +364,49 @@ fn drain_waits_until_no_attempt_runs_and_releases_the_lock_on_a_timeout() {
     store.write(Durability::Power, |tx| kernel::end_attempt(tx, &ctx, &attempt, &outcome, "worker")).unwrap();
     assert!(draining.wait().unwrap().success());
 }
+
+fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name)
+}
+
+/// Runs a script of `examples/` in the project, with the binary under test on its search path.
+fn run_example(project: &Project, name: &str, args: &[&str]) -> Output {
+    let folder = Path::new(SUITE.binary).parent().unwrap();
+    let path =
+        std::env::join_paths([folder, Path::new("/usr/local/bin"), Path::new("/usr/bin"), Path::new("/bin")]);
+    let template = project.command(&["status"]);
+    let mut command = Command::new(example(name));
+    command.env_clear().args(args).current_dir(project.root()).stdin(Stdio::null());
+    command.envs(template.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    command.env("PATH", path.unwrap()).output().unwrap()
+}
+
+#[test]
+fn the_shell_example_locks_the_project_and_unlocks_it() {
+    let project = Project::new();
+    let status = ["sh", "-c", "tenure exclusive status; tenure exclusive acquire --holder other"];
+    let output = run_example(&project, "exclusive-lock.sh", &status);
+    let seen = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(seen.contains("exclusive-lock.sh"), "{seen}");
+    assert_eq!(output.status.code(), Some(6), "another tool got the lock: {output:?}");
+    assert!(!project.lock().exists());
+}
+
+#[test]
+fn the_examples_of_workers_finish_every_task_once() {
+    let project = Project::new();
+    for (script, name) in [("worker.sh", "one"), ("worker.py", "two")] {
+        for number in 1..=3 {
+            assert!(project.tenure(&["tasks", "add", &format!("{name} {number}")]).status.success());
+        }
+        let output = run_example(&project, script, &["sh", "-c", &format!("echo x >> {name}")]);
+        assert!(output.status.success(), "{script}: {output:?}");
+        assert_eq!(
+            std::fs::read_to_string(project.root().join(name)).unwrap().lines().count(),
+            3,
+            "{script}"
+        );
+    }
+    let (_, list) = project.json(&["tasks", "list", "--status", "completed"]);
+    assert_eq!(list["data"]["total"], 6, "{list}");
+}
