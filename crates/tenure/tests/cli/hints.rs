@@ -17,7 +17,7 @@ const SCENARIOS: &[Scenario] = &[
     ("commands/agents/leave.rs", "see ready tasks", &[F001, HELD], "agents leave ann", 0),
     ("commands/exclusive/mod.rs", "remove it", &[], "exclusive acquire --holder me", 0),
     ("commands/hooks/test.rs", "see all hooks", &[], "hooks test nothing", 0),
-    ("commands/msg/filter.rs", "become somebody", &[], "msg list --mine", 0),
+    ("commands/msg/filter.rs", "register an agent", &[], "msg list --mine", 0),
     ("commands/projects/registry.rs", "see all projects", &[], "projects disable nowhere", 0),
     ("commands/runners/stop.rs", "see all runners", &[], "runners stop 12345678", 0),
     ("commands/runners/logs.rs", "see all runners", &[], "runners logs 12345678", 0),
@@ -71,7 +71,7 @@ const NOT_RUN: &[(&str, &[&str])] = &[
     ("it needs a store that was copied, moved or damaged", &["make it a project of its own", "restore it", "see store.url", "use the new store", "save a copy in another file", "apply it once the store answers", "if it is yours, stop tracking it", "use another folder"]),
     ("it writes the files of a client; `setup.rs` has it", &["check it later", "set it up", "check that it works", "write AGENTS.md", "or use MCP"]),
     ("it is given outside of a project; `init.rs` and `discovery.rs` have it", &["create one", "create one here", "rename it", "add a task", "claim the next task"]),
-    ("it waits or serves", &["wait for it", "let the system choose a port", "print a line whenever it changes", "when you are done", "see whether the project is locked", "see the configuration files", "set it there", "see its keys", "see all", "see the holder", "see what an update would change", "see all hooks", "see all tasks", "see all locks", "check it", "fix what can be fixed", "for example"]),
+    ("it waits or serves", &["wait for it", "let the system choose a port", "print a line whenever it changes", "when you are done", "see whether the project is locked", "see the configuration files", "set it there", "see its keys", "see its subcommands", "see all", "see the holder", "see what an update would change", "see all hooks", "see all tasks", "see all locks", "check it", "fix what can be fixed", "for example"]),
 ];
 
 #[test]
