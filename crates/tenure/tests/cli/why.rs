@@ -86,8 +86,10 @@ fn why_tells_a_project_that_is_held_from_one_that_waits_and_from_one_that_nobody
     let env = TestEnv::project();
     steps(&env, &["tasks add One --id ONE"]);
     assert_eq!(kinds(&env), ["ready", "no_runner", "no_timer"]);
-    // There is no agent here, so the wake-up itself fails; it only matters that the timer has called.
+    // There is no agent here, so a wake-up would park the preset. It only matters that the timer has called.
+    env.ok(&["projects", "disable"]);
     env.run(&["runners", "wakeup", "--timer", "cron", "--quiet"]);
+    env.ok(&["projects", "enable"]);
     assert_eq!(kinds(&env), ["ready", "no_runner", "timer"]);
     env.later(Duration::from_mins(10));
     assert_eq!(kinds(&env), ["ready", "no_runner", "no_timer"]);
