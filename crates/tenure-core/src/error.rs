@@ -40,6 +40,7 @@ error_codes! {
     Store => "STORE_ERROR", 1;
     HookFailed => "HOOK_FAILED", 1;
     AgentFailed => "AGENT_FAILED", 1;
+    Unsupported => "UNSUPPORTED", 1;
     InvalidArguments => "INVALID_ARGUMENTS", 2;
     Ambiguous => "AMBIGUOUS", 2;
     DependencyCycle => "DEPENDENCY_CYCLE", 2;
@@ -188,6 +189,9 @@ pub enum Error {
     /// No person has trusted what the project at `root` would run or reach.
     #[error("{message}")]
     Untrusted { message: String, root: PathBuf },
+    /// Something that this system does not offer yet.
+    #[error("{what} is not on Windows yet, use WSL")]
+    Unsupported { what: String },
     #[error("{message}")]
     Invalid { message: String, hint: Option<String> },
     #[error("{:?} could be {}", shortened(reference), list(candidates))]
@@ -271,6 +275,7 @@ impl Error {
             Self::Invalid { .. } | Self::AlreadyImported { .. } => ErrorCode::InvalidArguments,
             Self::Ambiguous { .. } | Self::AmbiguousWork { .. } => ErrorCode::Ambiguous,
             Self::DependencyCycle { .. } => ErrorCode::DependencyCycle,
+            Self::Unsupported { .. } => ErrorCode::Unsupported,
             Self::InvalidTransition { .. } => ErrorCode::InvalidTransition,
             Self::Config(_) => ErrorCode::Config,
             Self::NotInitialized { .. } => ErrorCode::NotInitialized,

@@ -10,6 +10,7 @@ pub mod demo;
 mod error;
 mod program;
 pub mod self_check;
+mod sys;
 mod temp_project;
 
 pub use check::Check;

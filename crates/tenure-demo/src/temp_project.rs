@@ -4,14 +4,12 @@
 //! removed on drop; after a `kill -9` it stays in the temporary directory.
 
 use std::ffi::OsString;
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tenure_sqlite::SqliteStore;
 
-use crate::{Error, Program, Result};
+use crate::{Error, Program, Result, sys};
 
 #[derive(Debug)]
 pub(crate) struct TempProject {
@@ -26,8 +24,7 @@ impl TempProject {
         let folder = format!("tenure-{command}-{}", program.ids.hex8().to_lowercase());
         let folder = std::env::temp_dir().join(folder);
         let failed = |source| Error::TempFolder { command, path: folder.clone(), source };
-        let mut private = DirBuilder::new();
-        private.mode(0o700);
+        let private = sys::private_folder();
         private.create(&folder).and_then(|()| private.create(folder.join("project"))).map_err(failed)?;
         let folder = folder.canonicalize().map_err(failed)?;
         let mut program = program.clone();

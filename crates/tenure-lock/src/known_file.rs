@@ -1,9 +1,24 @@
 //! Detects that a path no longer leads to the file that was opened.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::sys::file::{self, FileId};
+use crate::sys::file;
+pub use crate::sys::file::FileId;
+
+/// Two paths lead to the same file or folder if their ids are equal, also where paths differ in case or by a link.
+impl FileId {
+    /// The open file. None if it cannot be told.
+    pub fn of(file: &File) -> io::Result<Option<Self>> {
+        file::id_of(file)
+    }
+
+    /// The file or folder that a path leads to, through symbolic links.
+    pub fn behind(path: &Path) -> io::Result<Self> {
+        file::id_behind(path)
+    }
+}
 
 /// A file, identified independently of its name, and its path.
 ///
@@ -46,12 +61,6 @@ impl KnownFile {
             Err(_) => Presence::InPlace,
         }
     }
-}
-
-/// Volume and index of a file, which stay the same when it is moved within its volume.
-#[cfg(windows)]
-pub fn file_number(path: &Path) -> io::Result<String> {
-    file::number_of(path)
 }
 
 #[cfg(test)]

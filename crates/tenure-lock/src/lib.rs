@@ -92,10 +92,8 @@ mod known_file;
 mod lock_file;
 pub mod measure;
 mod private_file;
-#[cfg(unix)]
 mod process_info;
 mod resume;
-#[cfg(unix)]
 mod socket_path;
 mod sys;
 mod text;
@@ -107,16 +105,12 @@ pub use exclusive::{
 };
 pub use host::{boot_id, host_id, hostname};
 pub use identity::{Host, Liveness, Probe, ProcessIdentity, is_process_running, judge, judge_by_hostname};
-#[cfg(windows)]
-pub use known_file::file_number;
-pub use known_file::{KnownFile, Presence};
+pub use known_file::{FileId, KnownFile, Presence};
 pub use private_file::{create_private_folder, open_private};
-#[cfg(unix)]
 pub use process_info::ProcessInfo;
 pub use resume::{
     HeldLock, LostReason, Mark, ResumeLock, ResumeLockData, ResumeLockError, ResumeLockManager,
 };
-#[cfg(unix)]
 pub use socket_path::{fits_socket, temporary_folder};
 
 /// The example in the README is compiled and run.

@@ -12,7 +12,7 @@ use crate::sys::process as sys;
 pub struct ProcessInfo {
     pub pid: u32,
     pub parent: u32,
-    /// The process group.
+    /// The process group; 0 on Windows.
     pub group: u32,
     /// 0 if the system does not say.
     pub session: u32,
@@ -51,8 +51,14 @@ impl ProcessInfo {
         line
     }
 
+    /// The process that started this one, if it can be seen and has not ended.
+    pub fn own_parent() -> Option<u32> {
+        Self::of(std::process::id()).map(|own| own.parent).filter(|parent| *parent != 0)
+    }
+
     /// The environment with which a process was started, as `NAME=VALUE` with a NUL after each. None or empty if it cannot be
-    /// read: that of another user's process, and on macOS also that of a program of the system, such as `/bin/sh`.
+    /// read: that of another user's process, on macOS also that of a program of the system, such as `/bin/sh`, and on Windows
+    /// that of any process.
     pub fn environment(pid: u32) -> Option<Vec<u8>> {
         sys::environment(pid)
     }
@@ -87,35 +93,57 @@ impl ProcessInfo {
 mod tests {
     use super::*;
 
+    /// A process that lasts until it is killed.
+    fn child() -> std::process::Child {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        // Never ends by itself, because its input never does.
+        command.args(["--exact", "process_info::tests::waits_for_its_input", "--include-ignored"]);
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null()).spawn().unwrap()
+    }
+
+    #[test]
+    #[ignore = "is the child of another test"]
+    fn waits_for_its_input() {
+        let _ = io::stdin().read_line(&mut String::new());
+    }
+
+    #[test]
+    fn a_process_is_listed_with_its_parent_until_it_has_ended() {
+        let me = std::process::id();
+        let mut child = child();
+        let found = ProcessInfo::of(child.id()).unwrap();
+        assert_eq!((found.parent, found.ended), (me, false));
+        assert!(ProcessInfo::all().unwrap().iter().any(|info| info.pid == child.id()));
+        assert!(ProcessInfo::own_children().is_none_or(|listed| listed.contains(&child.id())));
+        assert!(ProcessInfo::is_running_since(child.id(), found.start_time));
+        assert!(!ProcessInfo::is_running_since(child.id(), found.start_time + 1));
+        assert!(found.start_time <= ProcessInfo::present_start_time());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!ProcessInfo::is_running_since(child.id(), found.start_time));
+    }
+
     #[test]
     fn the_ancestors_of_a_process_are_found() {
         let me = std::process::id();
         let line = ProcessInfo::ancestors(me);
-        assert!(line.contains(&me));
-        assert!(line.contains(&std::os::unix::process::parent_id()));
+        assert_eq!(line.first(), Some(&me));
+        let parent = ProcessInfo::own_parent();
+        assert_eq!(line.get(1), parent.as_ref());
     }
+}
+
+#[cfg(all(test, unix))]
+mod tests_unix {
+    use super::*;
 
     #[test]
-    fn this_process_is_listed_with_its_arguments_and_its_user() {
+    fn this_process_is_listed_with_its_parent_its_arguments_and_its_user() {
         let me = std::process::id();
-        let all = ProcessInfo::all().unwrap();
-        let found = all.iter().find(|info| info.pid == me).unwrap();
-        assert_eq!(found.parent, std::os::unix::process::parent_id());
-        assert!(ProcessInfo::is_running_since(me, found.start_time));
-        assert!(!ProcessInfo::is_running_since(me, found.start_time + 1));
-        assert!(found.start_time <= ProcessInfo::present_start_time());
+        assert_eq!(ProcessInfo::own_parent(), Some(std::os::unix::process::parent_id()));
         let uid = rustix::process::geteuid().as_raw();
         assert!(ProcessInfo::belongs_to(me, uid) && !ProcessInfo::belongs_to(me, uid + 1));
         let name = std::env::args().next().unwrap();
         assert!(ProcessInfo::command_line(me).starts_with(name.as_bytes()));
-    }
-
-    #[test]
-    fn the_children_of_this_process_are_listed() {
-        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
-        let listed = ProcessInfo::own_children();
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(listed.is_none_or(|listed| listed.contains(&child.id())));
     }
 }

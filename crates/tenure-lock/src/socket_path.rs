@@ -1,6 +1,5 @@
 //! Where this user's sockets can be: their paths are short.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::sys::process as sys;
@@ -12,10 +11,10 @@ pub fn temporary_folder() -> PathBuf {
 
 /// Whether a socket can have this path.
 pub fn fits_socket(path: &Path) -> bool {
-    path.as_os_str().as_bytes().len() < sys::SOCKET_PATH_SIZE
+    path.as_os_str().len() < sys::SOCKET_PATH_SIZE
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::os::unix::net::UnixDatagram;
 

@@ -296,7 +296,8 @@ fn hand_offs(cluster: &Cluster) -> (Duration, Duration) {
                     kernel::enqueue(tx, &context(), &waiter, resource, None)
                 });
                 progress.send(()).unwrap();
-                let mut fds = [rustix::event::PollFd::new(&bell, rustix::event::PollFlags::IN)];
+                let mut fds =
+                    [rustix::event::PollFd::from_borrowed_fd(bell.fd(), rustix::event::PollFlags::IN)];
                 let limit = rustix::event::Timespec { tv_sec: 5, tv_nsec: 0 };
                 assert!(
                     rustix::event::poll(&mut fds, Some(&limit)).unwrap() > 0,

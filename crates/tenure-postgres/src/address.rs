@@ -13,6 +13,7 @@ use tokio_postgres::config::{Host, SslMode as Plain};
 
 use crate::passwords::{self, Passwords};
 use crate::services::{self, Service};
+use crate::sys::host_text;
 use crate::tls::TlsMode;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -256,14 +257,6 @@ fn without_password(url: &str) -> String {
         query.split('&').filter(|option| !option.is_empty() && !option.starts_with("password=")).collect();
     let mark = if options.is_empty() { "" } else { "?" };
     format!("{scheme}://{user}{at}{hosts}{path}{mark}{}", options.join("&"))
-}
-
-pub(crate) fn host_text(host: &Host) -> String {
-    match host {
-        Host::Tcp(name) => name.clone(),
-        #[cfg(unix)]
-        Host::Unix(path) => path.display().to_string(),
-    }
 }
 
 /// Without the password.

@@ -1,18 +1,17 @@
 //! One connection to one server: socket, encryption, protocol.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use rustix::fd::{AsFd, OwnedFd};
 use rustls::pki_types::ServerName;
 use tenure_core::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
-use tokio_postgres::config::Host;
 use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::{Client, NoTls};
 
@@ -49,8 +48,9 @@ async fn open(address: &Address, server: Server<'_>) -> Result<Connected, Failur
     let port = server.port;
     // Whether a password that the server can read may be sent.
     let confidential;
-    let (stream, socket): (Box<dyn Socket>, OwnedFd) = match server.host {
-        Host::Tcp(name) => {
+    let (stream, socket): (Box<dyn Socket>, OwnedFd) = match sys::socket_folder(server.host) {
+        None => {
+            let name = sys::host_text(server.host);
             let stream = match server.address {
                 Some(address) => TcpStream::connect((address, port)).await?,
                 None => TcpStream::connect((name.as_str(), port)).await?,
@@ -59,14 +59,11 @@ async fn open(address: &Address, server: Server<'_>) -> Result<Connected, Failur
             let socket = stream.as_fd().try_clone_to_owned()?;
             let is_local = stream.peer_addr()?.ip().to_canonical().is_loopback();
             confidential = is_local || tls::verifies(address.tls, address.root_certificate.as_deref());
-            (encrypted(address, name, stream).await?, socket)
+            (encrypted(address, &name, stream).await?, socket)
         }
-        #[cfg(unix)]
-        Host::Unix(folder) => {
-            let stream = tokio::net::UnixStream::connect(folder.join(format!(".s.PGSQL.{port}"))).await?;
-            let socket = stream.as_fd().try_clone_to_owned()?;
+        Some(folder) => {
             confidential = true;
-            (Box::new(stream), socket)
+            sys::connect_to_socket(&folder.join(format!(".s.PGSQL.{port}"))).await?
         }
     };
     let heard = Arc::new(Heard::default());

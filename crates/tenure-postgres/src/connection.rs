@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
-use std::os::fd::OwnedFd;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use rustix::fd::OwnedFd;
 use tenure_core::Timestamp;
 use tokio::runtime::Runtime;
 use tokio_postgres::types::{ToSql, Type};

@@ -3,8 +3,10 @@
 //! A ring is only a hint to run the transaction again. A waiter that misses it polls.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixDatagram;
+
+use rustix::fd::{AsFd, BorrowedFd};
+
+use crate::sys::{LocalDatagrams, local_datagrams};
 
 /// The prefix of every channel.
 pub(crate) const CHANNEL: &str = "tenure_";
@@ -14,13 +16,13 @@ pub(crate) const LONGEST_CHANNEL: usize = 63;
 /// The end that a waiter reads.
 #[derive(Debug)]
 pub struct Doorbell {
-    heard: UnixDatagram,
+    heard: LocalDatagrams,
     channel: String,
 }
 
 impl Doorbell {
     pub(crate) fn new(channel: String) -> io::Result<(Self, Bell)> {
-        let (rings, heard) = UnixDatagram::pair()?;
+        let (rings, heard) = local_datagrams()?;
         rings.set_nonblocking(true)?;
         heard.set_nonblocking(true)?;
         Ok((Self { heard, channel }, Bell(rings)))
@@ -30,6 +32,11 @@ impl Doorbell {
         self.channel.clone()
     }
 
+    /// Readable when the doorbell was rung.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.heard.as_fd()
+    }
+
     /// Discards the rings that have arrived, so that the next wait blocks.
     pub fn silence(&self) {
         let mut byte = [0];
@@ -37,15 +44,9 @@ impl Doorbell {
     }
 }
 
-impl AsFd for Doorbell {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.heard.as_fd()
-    }
-}
-
 /// The end that the reading thread writes.
 #[derive(Debug)]
-pub(crate) struct Bell(UnixDatagram);
+pub(crate) struct Bell(LocalDatagrams);
 
 impl Bell {
     pub(crate) fn ring(&self) {

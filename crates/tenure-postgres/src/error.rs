@@ -6,7 +6,8 @@ use std::time::Duration;
 use tenure_core::Error;
 use tokio_postgres::error::{DbError, SqlState};
 
-use crate::address::{Address, host_text};
+use crate::address::Address;
+use crate::sys::host_text;
 
 const LEASE_IDS: &str = "leases_lease_id_project_key";
 

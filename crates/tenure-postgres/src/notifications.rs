@@ -4,11 +4,11 @@
 //! socket, and reads the connection only while no statement is in progress.
 
 use std::future::poll_fn;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use tokio::runtime::Runtime;
 use tokio_postgres::AsyncMessage;

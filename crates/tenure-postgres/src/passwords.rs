@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::address::Surroundings;
 use crate::services::Service;
+use crate::sys;
 
 /// The server and the login that a password is needed for.
 pub(crate) struct Wanted<'a> {
@@ -62,7 +63,7 @@ impl Passwords {
 /// A file that other users can read is ignored, as by `psql`.
 fn in_file(file: &Path, wanted: &Wanted<'_>) -> Option<String> {
     let found = std::fs::metadata(file).ok()?;
-    if !found.is_file() || others_can_read(&found) {
+    if !found.is_file() || sys::others_can_read(&found) {
         return None;
     }
     let text = std::fs::read_to_string(file).ok()?;
@@ -71,16 +72,6 @@ fn in_file(file: &Path, wanted: &Wanted<'_>) -> Option<String> {
         host => host,
     };
     look_up(&text, [host, &wanted.port.to_string(), wanted.database, wanted.user])
-}
-
-#[cfg(unix)]
-fn others_can_read(found: &std::fs::Metadata) -> bool {
-    std::os::unix::fs::MetadataExt::mode(found) & 0o077 != 0
-}
-
-#[cfg(not(unix))]
-fn others_can_read(_found: &std::fs::Metadata) -> bool {
-    false
 }
 
 fn look_up(text: &str, wanted: [&str; 4]) -> Option<String> {

@@ -12,8 +12,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -96,7 +94,7 @@ pub fn exec_if_running(
         // A tmux server of the attempt is not the one in which a person opens windows, nor the other way round.
         command.env("TMUX_TMPDIR", folder).env_remove("TMUX").env_remove("TMUX_PANE");
     }
-    let error = command.exec();
+    let error = sys::exec(command);
     let why = cannot_run(command, &error);
     match store.write(Durability::Power, |tx| kernel::note_failed_start(tx, &attempt, &why)) {
         Ok(()) => ExecRefused::Failed(error),
@@ -109,12 +107,12 @@ pub fn exec_if_running(
 fn tmux_folder(sockets: &Path, mark: &str) -> PathBuf {
     let below = |folder: &Path| folder.join(format!("{TMUX_PREFIX}{mark}"));
     let folder = below(sockets);
-    let uid = rustix::process::geteuid().as_raw();
+    let uid = sys::user();
     if fits_socket(&folder.join(format!("tmux-{uid}/default"))) { folder } else { below(Path::new("/tmp")) }
 }
 
 fn create_private(folder: &str) -> bool {
-    fs::DirBuilder::new().mode(0o700).create(folder).is_ok()
+    sys::private_folder().create(folder).is_ok()
 }
 
 /// Removes what the gate created for an attempt whose processes are gone.

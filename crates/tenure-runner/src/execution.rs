@@ -1,7 +1,6 @@
 //! What executing work needs, whether it is one command, a runner, a job or a keeper.
 
-use std::os::fd::BorrowedFd;
-
+use rustix::fd::BorrowedFd;
 use tenure_core::holder::Incarnation;
 use tenure_core::{Clock, Context};
 

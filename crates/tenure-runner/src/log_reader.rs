@@ -2,10 +2,9 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use tenure_lock::open_private;
+use tenure_lock::{FileId, open_private};
 
 use crate::daemon::output::older_part;
 
@@ -17,7 +16,7 @@ const LONGEST_LINE: usize = 4 * 1024 * 1024;
 pub struct LogReader {
     path: PathBuf,
     file: BufReader<File>,
-    inode: u64,
+    id: Option<FileId>,
     line: Vec<u8>,
     /// The last line was too long, and its rest has yet to be skipped.
     skipping: bool,
@@ -41,9 +40,9 @@ impl LogReader {
 
     fn part(path: &Path, part: &Path) -> io::Result<Self> {
         let file = open_private(part, File::options().read(true))?;
-        let inode = file.metadata()?.ino();
+        let id = FileId::of(&file)?;
         let (file, path) = (BufReader::new(file), path.to_path_buf());
-        Ok(Self { path, file, inode, line: Vec::new(), skipping: false })
+        Ok(Self { path, file, id, line: Vec::new(), skipping: false })
     }
 
     /// The next complete line, without its end. `None` if there is none yet.
@@ -86,12 +85,12 @@ impl LogReader {
 
     /// At the end of a part: goes on with the next one, if the log was rotated.
     fn go_on(&mut self) -> io::Result<bool> {
-        let inode = |path: &Path| std::fs::symlink_metadata(path).ok().map(|found| found.ino());
-        let (newest, older) = (inode(&self.path), older_part(&self.path));
-        if newest.is_none() || newest == Some(self.inode) {
+        let id = |path: &Path| FileId::behind(path).ok();
+        let (newest, older) = (id(&self.path), older_part(&self.path));
+        if newest.is_none() || newest == self.id {
             return Ok(false);
         }
-        let is_unread = inode(&older).is_some_and(|found| found != self.inode);
+        let is_unread = id(&older).is_some_and(|found| Some(found) != self.id);
         let part = if is_unread { older } else { self.path.clone() };
         *self = Self::part(&self.path, &part)?;
         Ok(true)

@@ -64,7 +64,7 @@ pub(crate) fn conclude(
     };
     let stop = |nap| {
         if signal.is_none() {
-            until_any(&[s.signals.as_fd()], nap);
+            until_any(&[s.signals.fd()], nap);
             signal = s.signals.take();
         }
         signal.is_some()

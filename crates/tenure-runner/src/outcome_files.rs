@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tenure_core::id::Fence;
 use tenure_core::outcome::{KeptOutcome, Outcomes};
 use tenure_lock::{create_private_folder, open_private};
+
+use crate::sys;
 
 /// Longer than any outcome; its reason has at most a line of output.
 const LONGEST: u64 = 64 * 1024;
@@ -44,10 +45,7 @@ impl OutcomeFiles {
 
     fn read(&self, fence: Fence) -> io::Result<KeptOutcome> {
         let file = open_private(&self.file(fence), File::options().read(true))?;
-        let found = file.metadata()?;
-        let private = found.mode().trailing_zeros() >= 6;
-        let own = found.uid() == rustix::process::geteuid().as_raw() && private;
-        if !own {
+        if !sys::is_private(&file.metadata()?) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let mut text = String::new();
@@ -83,7 +81,7 @@ impl Outcomes for OutcomeFiles {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     use tenure_core::id::{AttemptId, RandomIds};
     use tenure_core::outcome::{AttemptResult, Nonce};

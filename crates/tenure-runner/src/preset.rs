@@ -15,6 +15,7 @@ use tenure_core::parking::ParkingScope;
 
 use crate::agents::{Access, AccessError, Agent, BUILT_IN, Place};
 use crate::program::{self, ProgramError};
+use crate::sys;
 
 /// The programs that Claude Code's sandbox needs on Linux.
 const SANDBOX: [&str; 2] = ["bwrap", "socat"];
@@ -198,7 +199,7 @@ impl<'a> PresetSource<'a> {
         Granted {
             permissions: self.permissions,
             allow: self.allow.to_vec(),
-            has_sandbox: cfg!(target_os = "macos") || SANDBOX.into_iter().all(on_path),
+            has_sandbox: sys::SYSTEM_HAS_SANDBOX || SANDBOX.into_iter().all(on_path),
         }
     }
 }

@@ -5,7 +5,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, access};
+use crate::sys;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -42,7 +42,7 @@ pub(crate) fn find(name: &str, root: &Path, path: Option<&OsStr>) -> Result<Path
 }
 
 fn is_program(path: &Path) -> bool {
-    path.is_file() && access(path, Access::EXEC_OK).is_ok()
+    path.is_file() && sys::is_executable(path)
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, open};
 use tenure_core::import::markdown::{outline, section};
+use tenure_lock::open_private;
 
 /// The limit for the returned text, in bytes.
 pub const MAX_TEXT: usize = 64 * 1024;
@@ -81,12 +81,10 @@ fn inside(root: &Path, file: &str) -> Result<PathBuf, SpecError> {
 
 fn read(path: &Path, file: &str) -> Result<String, SpecError> {
     let unreadable = |source: io::Error| SpecError::Unreadable { file: file.to_owned(), source };
-    // Otherwise opening a pipe would block.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let opened = File::from(open(path, flags, Mode::empty()).map_err(|e| unreadable(e.into()))?);
-    if !opened.metadata().map_err(unreadable)?.is_file() {
-        return Err(SpecError::NotAFile { file: file.to_owned() });
-    }
+    let opened = open_private(path, File::options().read(true)).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidInput => SpecError::NotAFile { file: file.to_owned() },
+        _ => unreadable(error),
+    })?;
     let mut bytes = Vec::new();
     opened.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_FILE {

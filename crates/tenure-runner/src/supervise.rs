@@ -6,14 +6,11 @@
 //! answer loses no outcome (F6): it is asked until it answers.
 
 use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
-use rustix::process::{Signal, kill_process_group};
+use rustix::fd::{AsFd, BorrowedFd};
 use tenure_core::error::TaskName;
 use tenure_core::holder::Caller;
 use tenure_core::kernel::{self, Beat, Grant};
@@ -36,12 +33,14 @@ use crate::outcome::{AttemptEnd, conclude};
 use crate::processes::children::{self, Supervising, reap_orphans};
 use crate::processes::{self, Descendants, EndMode, ProcessFilter, Survivor};
 use crate::reap::{self, Scope};
-use crate::terminal::Foreground;
+use crate::sys::{self, Foreground, Signal, local_pair};
 use crate::wait::until_any;
-use crate::watch::{HeartbeatThread, WatchEvent, pid_of, watch_until};
+use crate::watch::{HeartbeatThread, WatchEvent, watch_until};
 
 /// Signals to the supervisor, with a descriptor to poll.
-pub trait Signals: AsFd {
+pub trait Signals {
+    /// Readable when a signal has arrived.
+    fn fd(&self) -> BorrowedFd<'_>;
     /// The number of a signal that has arrived since the last call.
     fn take(&self) -> Option<i32>;
 }
@@ -129,7 +128,7 @@ pub enum Exit {
 
 impl Exit {
     fn of(status: ExitStatus) -> Self {
-        status.code().map_or_else(|| Self::Signal(status.signal().unwrap_or(0)), Self::Code)
+        status.code().map_or_else(|| Self::Signal(sys::signal_of(status).unwrap_or(0)), Self::Code)
     }
 }
 
@@ -203,8 +202,8 @@ pub fn supervise(s: &Supervision<'_>, command: &mut Command) -> Result<Supervise
         attempt = tracing::field::Empty
     )
     .entered();
-    let (stop, stopped) = UnixStream::pair().map_err(|e| broken(&e))?;
-    let (ended, ending) = UnixStream::pair().map_err(|e| broken(&e))?;
+    let (stop, stopped) = local_pair().map_err(|e| broken(&e))?;
+    let (ended, ending) = local_pair().map_err(|e| broken(&e))?;
     let mut renew = RenewTask {
         ctx: s.exec.ctx,
         task: s.task,
@@ -262,7 +261,7 @@ fn begin(s: &Supervision<'_>, caller: &Caller, nonce: &Nonce) -> Result<Begun> {
         if let Some(loss) = s.exec.database.and_then(DatabaseFile::loss) {
             return Err(Error::General(loss.to_string()));
         }
-        until_any(&[s.signals.as_fd()], RETRY);
+        until_any(&[s.signals.fd()], RETRY);
         if let Some(signal) = s.signals.take() {
             return Ok(Begun::Stopped(signal));
         }
@@ -306,7 +305,8 @@ fn run(
     heartbeat: Result<HeartbeatThread<'_>>,
     command: &mut Command,
 ) -> Supervised {
-    command.env("TENURE_ATTEMPT", attempt.id.as_str()).process_group(0);
+    command.env("TENURE_ATTEMPT", attempt.id.as_str());
+    sys::in_own_group(command);
     // Without the folder there are still other ways to report.
     if let Some(Ok(path)) = s.report_folder.map(|folder| report::prepare(folder, attempt.id.as_str())) {
         command.env("TENURE_REPORT", path);
@@ -326,7 +326,7 @@ fn run(
     };
     let pid = child.id();
     tracing::debug!(pid, "started");
-    let foreground = pid_of(pid).and_then(Foreground::hand_to);
+    let foreground = Foreground::hand_to(pid);
     // Nothing may return from here on until the child is gone.
     let mut seen = Descendants::default();
     let event = watch_until(s.signals, s.limits, pid, Some(&mut heartbeat), foreground.as_ref(), &mut seen);
@@ -400,7 +400,7 @@ fn end_command(
         }
         // The processes cannot be listed, but the process group is known. Whether others remain is unknown.
         Err(e) => {
-            let _ = pid_of(child.id()).map(|group| kill_process_group(group, Signal::KILL));
+            sys::signal_group(child.id(), Signal::KILL);
             let command = format!("its other processes cannot be listed: {e}");
             (vec![Survivor { pid: child.id(), command }], false)
         }

@@ -3,15 +3,14 @@
 //! A wait may end early, for example when a signal interrupts it. Callers check again what they wait for.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::Signal;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use tenure_core::holder::{Incarnation, Judge, Liveness};
 use tenure_lock::BootTime;
 
-use crate::sys;
+use crate::sys::{self, Signal};
 
 /// The pause after a poll that failed, so that a loop around it does not spin.
 const BROKEN: Duration = Duration::from_millis(100);
@@ -24,7 +23,7 @@ const CHECK_RESUME: Duration = Duration::from_secs(1);
 pub fn until_any(fds: &[BorrowedFd<'_>], limit: Duration) -> Vec<bool> {
     let mut polled: Vec<PollFd<'_>> =
         fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
-    match poll(&mut polled, Some(&timespec(limit))) {
+    match poll(&mut polled, Timespec::try_from(limit).ok().as_ref()) {
         Ok(_) => polled.iter().map(|fd| !fd.revents().is_empty()).collect(),
         Err(rustix::io::Errno::INTR) => vec![false; fds.len()],
         Err(_) => {
@@ -101,13 +100,6 @@ impl Process {
 /// for.
 pub fn limit_for(process: Option<&Process>, limit: Duration) -> Duration {
     if process.and_then(Process::fd).is_some() { limit } else { limit.min(CHECK_EXIT) }
-}
-
-fn timespec(duration: Duration) -> Timespec {
-    Timespec {
-        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(duration.subsec_nanos()),
-    }
 }
 
 #[cfg(test)]

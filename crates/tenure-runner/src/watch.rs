@@ -1,20 +1,17 @@
 //! What ends a supervisor's wait: the command's exit, a signal to the supervisor, an exceeded limit, or the loss of
 //! the lease.
 
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::fd::AsFd;
 use tenure_core::Error;
 
 use crate::heartbeat::{HeartbeatEnd, LeaseLoss};
 use crate::processes::Descendants;
 use crate::processes::children::reap_orphans;
 use crate::supervise::{LimitCheck, Limits, Signals};
-use crate::sys;
-use crate::terminal::Foreground;
+use crate::sys::{self, Foreground, LocalStream};
 use crate::wait::{Process, limit_for, until_any};
 
 /// The longest poll, which limits how long orphans of the command stay zombies.
@@ -24,7 +21,7 @@ const LONG: Duration = Duration::from_secs(10);
 pub(crate) struct HeartbeatThread<'scope> {
     pub(crate) thread: Option<ScopedJoinHandle<'scope, HeartbeatEnd>>,
     /// Closed when the thread has ended.
-    pub(crate) ended: UnixStream,
+    pub(crate) ended: LocalStream,
 }
 
 /// Why the supervisor stopped waiting.
@@ -55,18 +52,18 @@ pub(crate) fn watch_until(
         };
         reap_orphans();
         descendants.record(pid);
-        if has_exited(pid) {
+        if sys::has_exited(pid) {
             return WatchEvent::Exited;
         }
         if let Some(signal) = signals.take() {
             return WatchEvent::Signalled(signal);
         }
-        let mut fds = vec![signals.as_fd()];
+        let mut fds = vec![signals.fd()];
         let beats = heartbeat.as_deref().filter(|heartbeat| heartbeat.thread.is_some());
         fds.extend(beats.map(|heartbeat| heartbeat.ended.as_fd()));
         let beating = fds.len() > 1;
         fds.extend(process.as_ref().and_then(Process::fd));
-        fds.extend(foreground.map(AsFd::as_fd));
+        fds.extend(foreground.map(Foreground::fd));
         let woken = until_any(&fds, limit);
         if beating && woken.get(1) == Some(&true) {
             // The heartbeat has ended: the task is finished, or the lease is lost.
@@ -83,22 +80,6 @@ pub(crate) fn watch_until(
             foreground.follow();
         }
     }
-}
-
-/// Leaves the child unreaped.
-fn has_exited(pid: u32) -> bool {
-    let asked = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    pid_of(pid).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), asked), Ok(None)))
-}
-
-/// The exit code of a child, which stays unreaped. None if a signal ended it.
-pub(crate) fn exit_of(pid: u32) -> Option<i32> {
-    let asked = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    waitid(WaitId::Pid(pid_of(pid)?), asked).ok().flatten()?.exit_status()
-}
-
-pub(crate) fn pid_of(number: u32) -> Option<Pid> {
-    Pid::from_raw(i32::try_from(number).ok()?)
 }
 
 fn broken_heartbeat() -> Error {

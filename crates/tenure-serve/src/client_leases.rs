@@ -4,12 +4,11 @@
 //! leases are checked at once. The loss of a lease is reported in the answer to the session's next call. A lease that
 //! could not be renewed in time is reported in the same way, before it can end.
 
-use std::io::{Read, Write};
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
+use std::io::{ErrorKind, Read, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rustix::fd::AsFd;
 use tenure_core::error::TaskName;
 use tenure_core::holder::Caller;
 use tenure_core::id::Fence;
@@ -17,8 +16,8 @@ use tenure_core::lease::Lease;
 use tenure_core::{Context, Error};
 use tenure_lock::BootTime;
 use tenure_runner::{
-    Execution, HeartbeatStep, HeartbeatStore, LeaseLoss, RenewTask, Renewal, Schedule, drain_doorbell,
-    until_any, until_any_or,
+    Execution, HeartbeatStep, HeartbeatStore, LeaseLoss, LocalStream, RenewTask, Renewal, Schedule,
+    drain_doorbell, local_pair, until_any, until_any_or,
 };
 
 use crate::session::{Lost, Session, lock};
@@ -40,13 +39,13 @@ struct ClientLease {
 pub(crate) struct ClientLeases {
     leases: Mutex<Vec<ClientLease>>,
     interval: Duration,
-    wake: UnixStream,
+    wake: LocalStream,
 }
 
 impl ClientLeases {
     /// An empty set of leases, and the stream that wakes the thread.
-    pub(crate) fn new(interval: Duration) -> std::io::Result<(Arc<Self>, UnixStream)> {
-        let (wake, woken) = UnixStream::pair()?;
+    pub(crate) fn new(interval: Duration) -> std::io::Result<(Arc<Self>, LocalStream)> {
+        let (wake, woken) = local_pair()?;
         wake.set_nonblocking(true)?;
         woken.set_nonblocking(true)?;
         Ok((Arc::new(Self { leases: Mutex::default(), interval, wake }), woken))
@@ -101,7 +100,7 @@ impl ClientLeases {
     }
 
     /// The body of the thread.
-    pub(crate) fn run(&self, woken: &UnixStream, exec: Execution<'_>) {
+    pub(crate) fn run(&self, woken: &LocalStream, exec: Execution<'_>) {
         let mut store = HeartbeatStore::new(exec.open_store, exec.database);
         let doorbell = exec.doorbell.map(|doorbell| doorbell.fd);
         let mut fds = vec![woken.as_fd()];
@@ -215,13 +214,14 @@ fn loss_message(loss: &LeaseLoss, task: &TaskName) -> String {
     }
 }
 
-fn has_ended(mut woken: &UnixStream) -> bool {
+fn has_ended(mut woken: &LocalStream) -> bool {
     let mut rings = [0; 64];
     loop {
         match woken.read(&mut rings) {
             Ok(0) => return true,
             Ok(_) => {}
-            Err(_) => return false,
+            // Nothing more yet, unless the other end was closed in a way that is an error on this system.
+            Err(error) => return error.kind() != ErrorKind::WouldBlock,
         }
     }
 }

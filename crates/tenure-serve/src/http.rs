@@ -29,7 +29,7 @@ use tokio::sync::{Notify, Semaphore};
 use crate::connection::{Connection, Shared};
 use crate::lines::LONGEST;
 use crate::session::lock;
-use crate::signals;
+use crate::sys::asked_to_stop;
 
 /// How long a client whose stream broke may take to reconnect.
 const LINGER: Duration = Duration::from_secs(15);
@@ -98,7 +98,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, http: Http) -> io::Result<()> {
     let sweeper = tokio::spawn(sweep(Arc::clone(&server), http.quiet));
     let connections = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let newcomers = Arc::new(Semaphore::new(MOST_NEWCOMERS));
-    let stop = signals::asked_to_stop();
+    let stop = asked_to_stop();
     tokio::pin!(stop);
     loop {
         // A connection is accepted only with a permit; further ones wait in the kernel's backlog.

@@ -32,10 +32,11 @@ mod connection;
 mod http;
 mod lines;
 mod pages;
+mod parent;
 mod request_handler;
 mod session;
-mod signals;
 mod stdio;
+mod sys;
 mod tools;
 mod waiting;
 

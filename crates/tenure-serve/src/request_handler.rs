@@ -4,9 +4,9 @@
 //! that would add another waits for room.
 
 use std::fmt;
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use rustix::fd::OwnedFd;
 use serde_json::Value;
 use tenure_core::ErrorCode;
 use tenure_core::error::TaskName;

@@ -22,8 +22,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Connection, Shared, end};
 use crate::lines::{self, LONGEST, Line};
+use crate::parent::parent_died;
 use crate::session::lock;
-use crate::signals;
+use crate::sys::asked_to_stop;
 
 /// How many requests may be in progress at a time.
 const MOST_IN_FLIGHT: usize = 64;
@@ -39,8 +40,8 @@ pub(crate) async fn serve(shared: Arc<Shared>) -> io::Result<()> {
     let cancelled = stop.clone();
     let watch = tokio::spawn(async move {
         tokio::select! {
-            () = signals::asked_to_stop() => {}
-            () = signals::parent_died() => {}
+            () = asked_to_stop() => {}
+            () = parent_died() => {}
         }
         waits.cancel();
         cancelled.cancel();

@@ -3,7 +3,6 @@
 //! A wake-up is only a hint to try again. A call that is cancelled, or whose client disconnects, leaves the queue; a lease
 //! that it was granted at the same moment is released.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,14 +10,14 @@ use futures::future::{pending, select_all};
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::RequestContext;
+use rustix::fd::OwnedFd;
 use tenure_core::ErrorCode;
 use tenure_lock::BootTime;
-use tokio::io::unix::AsyncFd;
 
 use crate::call::Claim;
 use crate::connection::{Connection, apply_effect, client_of, join};
 use crate::request_handler::{Effect, Refusal, Reply, RequestHandler, RequestQueue, Step};
-use crate::signals::watchable;
+use crate::sys::Watched;
 
 /// How often a waiting client gets a progress notification.
 const PROGRESS: Duration = Duration::from_secs(5);
@@ -130,19 +129,19 @@ impl Connection {
 }
 
 /// Descriptors, each of which can end the wait.
-struct WakeSources(Vec<AsyncFd<OwnedFd>>);
+struct WakeSources(Vec<Watched>);
 
 impl WakeSources {
     fn new(fds: Vec<OwnedFd>) -> Self {
         // A descriptor that cannot be polled is left out; then the timeout ends the wait.
-        Self(fds.into_iter().filter_map(watchable).collect())
+        Self(fds.into_iter().filter_map(Watched::new).collect())
     }
 
     async fn readable(&self) {
         if self.0.is_empty() {
             return pending().await;
         }
-        let ready = self.0.iter().map(|fd| Box::pin(async { fd.readable().await.map(drop) }));
+        let ready = self.0.iter().map(|fd| Box::pin(fd.readable()));
         let _ = select_all(ready).await;
     }
 }

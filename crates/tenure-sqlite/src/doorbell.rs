@@ -29,16 +29,15 @@ impl Doorbell {
         self.path.to_string_lossy().into_owned()
     }
 
+    /// Readable when the doorbell was rung.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
     /// Discards the rings that have arrived, so that the next wait blocks.
     pub fn silence(&self) {
         let mut byte = [0];
         while self.socket.recv(&mut byte).is_ok() {}
-    }
-}
-
-impl AsFd for Doorbell {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
     }
 }
 

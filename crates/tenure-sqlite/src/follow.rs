@@ -11,11 +11,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fd::BorrowedFd;
+
 use crate::connection::SqliteStore;
 use crate::gate::Gate;
 use crate::sys;
 
-/// A watch on the files of a database. It can be polled for as a descriptor.
+/// A watch on the files of a database.
 #[derive(Debug)]
 pub struct Watch(pub(crate) sys::FileWatch);
 
@@ -41,6 +43,11 @@ impl Watched {
 impl Watch {
     /// How often a reader reads without a wake-up, in case the system has kept one from it.
     pub const RECHECK: Duration = sys::RECHECK;
+
+    /// Readable when a file has changed.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.0.fd()
+    }
 
     /// Forgets the changes so far. True if one of them concerns the database.
     pub fn clear(&mut self) -> bool {

@@ -214,7 +214,8 @@ impl Fixture {
                 };
                 listener.write(Durability::Process, ring).unwrap();
                 let mut byte = [0];
-                let heard = (0..1000).take_while(|_| rustix::io::read(doorbell, &mut byte).is_ok()).count();
+                let heard =
+                    (0..1000).take_while(|_| rustix::io::read(doorbell.fd(), &mut byte).is_ok()).count();
                 assert!(heard > 0, "the test's own ring did not arrive");
                 heard > 1
             }

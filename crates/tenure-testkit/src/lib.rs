@@ -1,6 +1,9 @@
 //! Shared by the tests of several crates: a clock and process liveness that the test sets by hand, a simple in-memory
 //! store, the conformance suite that every store has to pass, PostgreSQL servers, a proxy that cuts connections, a
 //! small disk, and a harness ([`cli`]) that runs the `tenure` binary.
+//!
+//! It drives processes, sockets and servers as Unix has them, so it is empty on Windows.
+#![cfg(unix)]
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

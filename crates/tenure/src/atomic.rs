@@ -6,9 +6,10 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+use crate::sys;
 
 /// The maximum length of a chain of symbolic links, the same as Linux's.
 const MAX_LINKS: usize = 40;
@@ -69,9 +70,10 @@ fn rename_over(path: &Path, mark: &str, make: impl FnOnce(&Path) -> io::Result<(
 
 /// `old`: the file whose mode is kept, if it exists.
 fn write_to(temporary: &Path, old: Option<&Path>, text: &str, mode: u32) -> io::Result<()> {
-    let mut file = File::options().write(true).create_new(true).mode(mode).open(temporary)?;
+    let mut options = File::options();
+    let mut file = sys::with_mode(options.write(true).create_new(true), mode).open(temporary)?;
     if let Some(Ok(old)) = old.map(fs::metadata) {
-        file.set_permissions(fs::Permissions::from_mode(old.permissions().mode() & 0o7777))?;
+        sys::copy_mode(&file, &old)?;
     }
     file.write_all(text.as_bytes())?;
     file.sync_all()
@@ -91,13 +93,13 @@ pub(crate) fn follow(path: &Path) -> io::Result<PathBuf> {
 
 /// Creates a folder with mode 0700, and its parents.
 pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    sys::private_folder().recursive(true).create(folder)
 }
 
-/// Excludes other writers of the folder's files until it is dropped. The folder itself is locked, so no lock file is left
-/// behind.
+/// Excludes other writers of the folder's files until it is dropped. The folder itself is locked where that is possible, so
+/// that no lock file is left behind.
 pub(crate) fn lock(folder: &Path, patience: Duration) -> io::Result<File> {
-    let file = File::open(folder)?;
+    let file = sys::open_to_lock(folder)?;
     let deadline = Instant::now() + patience;
     loop {
         match file.try_lock() {

@@ -20,7 +20,7 @@ pub(crate) fn unregistered(
     app: &App<'_>,
     registered: &[KnownProject],
 ) -> CommandResult<BTreeMap<PathBuf, Hint>> {
-    let user = app.env.var("HOME").map(Path::new);
+    let user = app.env.user_home();
     let home = app.env.home();
     let kind = |root: &Path| candidate_at(root, home.as_deref());
     let mut found = BTreeMap::new();

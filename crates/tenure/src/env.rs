@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tenure_core::holder::{Incarnation, Judge, ProcessIdentity, ThisMachine};
 use tenure_core::id::{Ids, RandomIds};
 use tenure_core::{Clock, SystemClock};
+
+use crate::sys;
 
 #[derive(Debug, Clone)]
 pub struct Env {
@@ -31,17 +33,14 @@ impl Env {
     pub fn of_this_process() -> Self {
         let vars: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
         let named = |name: &str| vars.get(&OsString::from(name)).and_then(|v| v.to_str()).map(str::to_owned);
-        let user = named("USER")
-            .or_else(|| named("LOGNAME"))
-            .filter(|name| !name.is_empty())
-            .unwrap_or_else(|| format!("uid{}", rustix::process::getuid().as_raw()));
-        let terminal = crate::sys::controlling_terminal();
+        let user = sys::USER.into_iter().find_map(named).filter(|name| !name.is_empty());
+        let terminal = sys::controlling_terminal();
         Self {
             cwd: std::env::current_dir().unwrap_or_default(),
             terminal_leader: terminal.is_some().then(session_leader).flatten(),
             terminal,
             input_is_terminal: io::stdin().is_terminal(),
-            user,
+            user: user.unwrap_or_else(sys::nameless_user),
             hostname: tenure_lock::hostname(),
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
@@ -60,11 +59,16 @@ impl Env {
         self.var(name).is_some_and(|v| !matches!(v.to_ascii_lowercase().as_str(), "0" | "false" | "no"))
     }
 
+    /// The user's home folder.
+    pub fn user_home(&self) -> Option<&Path> {
+        self.var(sys::HOME).map(Path::new)
+    }
+
     /// `TENURE_HOME`, else `~/.tenure`.
     pub fn home(&self) -> Option<PathBuf> {
         match self.var("TENURE_HOME") {
             Some(path) => Some(self.cwd.join(path)),
-            None => self.var("HOME").map(|home| PathBuf::from(home).join(".tenure")),
+            None => self.user_home().map(|home| home.join(".tenure")),
         }
     }
 }
@@ -117,10 +121,9 @@ impl Output {
     }
 
     pub fn standard() -> Self {
-        let size = rustix::termios::tcgetwinsize(io::stdout())
-            .or_else(|_| rustix::termios::tcgetwinsize(io::stderr()));
-        let or = |size: u16, default: usize| if size == 0 { default } else { usize::from(size) };
-        let (width, height) = size.map_or((80, 24), |size| (or(size.ws_col, 80), or(size.ws_row, 24)));
+        let (columns, rows) = sys::terminal_size().unwrap_or_default();
+        let or = |size: usize, default: usize| if size == 0 { default } else { size };
+        let (width, height) = (or(columns, 80), or(rows, 24));
         Self {
             out: Box::new(io::stdout()),
             err: Box::new(io::stderr()),

@@ -1,7 +1,5 @@
 //! The surroundings in which this process executes work: its identity, its doorbell and the database file.
 
-use std::os::fd::AsFd;
-
 use tenure_core::holder::Incarnation;
 use tenure_runner::{DatabaseFile, DoorbellRef, Execution, OpenStore};
 
@@ -50,7 +48,7 @@ impl Surroundings {
             doorbell: self
                 .doorbell
                 .as_ref()
-                .map(|(doorbell, address)| DoorbellRef { address, fd: doorbell.as_fd() }),
+                .map(|(doorbell, address)| DoorbellRef { address, fd: doorbell.fd() }),
             database: self.database.as_ref(),
         }
     }

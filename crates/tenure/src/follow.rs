@@ -3,9 +3,9 @@
 //! Guaranteed: a change that is committed after [`Follower::begin_read`] ends the next wait. A wait may also end without a change.
 //! Where changes cannot be reported, the store is polled.
 
-use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+use rustix::fd::BorrowedFd;
 use tenure_core::Result;
 use tenure_runner::until_any;
 use tenure_sqlite::Watch;
@@ -39,8 +39,8 @@ enum Changes {
 impl Changes {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
-            Self::File(watch) => Some(watch.as_fd()),
-            Self::Server(doorbell) => Some(doorbell.as_fd()),
+            Self::File(watch) => Some(watch.fd()),
+            Self::Server(doorbell) => Some(doorbell.fd()),
             Self::Unreported => None,
         }
     }

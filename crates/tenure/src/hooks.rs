@@ -4,7 +4,6 @@
 //! causes a warning and a line in `.tenure/logs/hooks.log`. Without configured hooks, with `--no-hooks` and in a dry run,
 //! nothing is read, created or started.
 
-use std::os::fd::AsFd;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -132,6 +131,6 @@ impl HookProject {
         interrupts: Option<&'s Interrupts>,
     ) -> HookEnvironment<'s> {
         let environment = self.environment_without_stop(&open.paths.root, app.env);
-        HookEnvironment { stop: interrupts.map(AsFd::as_fd), ..environment }
+        HookEnvironment { stop: interrupts.map(Interrupts::fd), ..environment }
     }
 }

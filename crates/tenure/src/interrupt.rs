@@ -1,19 +1,22 @@
 //! SIGINT and SIGTERM as a file descriptor to poll, so that a waiter can remove its ticket before the process exits.
 
 use std::io::Read;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use rustix::fd::{AsFd, BorrowedFd};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tenure_core::Error;
-use tenure_runner::until_any;
+use tenure_runner::{LocalStream, local_pair, until_any};
+
+use crate::sys;
+
+const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 
 #[derive(Debug)]
 pub(crate) struct Interrupts {
-    pipe: UnixStream,
+    pipe: LocalStream,
     which: Arc<AtomicUsize>,
     registered: Vec<SigId>,
 }
@@ -22,23 +25,23 @@ impl Interrupts {
     /// Installs the handlers. Until the value is dropped, the signals do not end the process.
     pub(crate) fn listen() -> Result<Self, Error> {
         let failed = |e: std::io::Error| Error::General(format!("cannot listen for signals: {e}"));
-        let (pipe, write) = UnixStream::pair().map_err(failed)?;
+        let (pipe, write) = local_pair().map_err(failed)?;
         pipe.set_nonblocking(true).map_err(failed)?;
         let which = Arc::new(AtomicUsize::new(0));
         let mut registered = Vec::new();
-        for signal in [SIGINT, SIGTERM] {
+        // The number is set before the bell is rung, because handlers are called in the order in which they were registered.
+        for signal in SIGNALS {
             let number = usize::try_from(signal).unwrap_or(0);
             registered
                 .push(signal_hook::flag::register_usize(signal, Arc::clone(&which), number).map_err(failed)?);
-            let end = write.try_clone().map_err(failed)?;
-            registered.push(signal_hook::low_level::pipe::register(signal, end).map_err(failed)?);
         }
+        registered.extend(sys::ring_at(&SIGNALS, &write, &which).map_err(failed)?);
         Ok(Self { pipe, which, registered })
     }
 
     /// Sleeps until a signal arrives or `nap` has passed.
     pub(crate) fn wait(&self, nap: std::time::Duration) {
-        until_any(&[self.pipe.as_fd()], nap);
+        until_any(&[self.fd()], nap);
     }
 
     /// The received signal as an exit code: 130 or 143.
@@ -52,6 +55,11 @@ impl Interrupts {
         self.drain();
         // A swap, because a signal between a load and a store would be lost.
         exit_code(self.which.swap(0, Ordering::SeqCst))
+    }
+
+    /// Readable when a signal has arrived.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
     }
 
     fn drain(&self) {
@@ -68,6 +76,10 @@ fn exit_code(signal: usize) -> Option<u8> {
 }
 
 impl tenure_runner::Signals for Interrupts {
+    fn fd(&self) -> BorrowedFd<'_> {
+        Self::fd(self)
+    }
+
     fn take(&self) -> Option<i32> {
         Self::take(self).map(|code| i32::from(code) - 128)
     }
@@ -80,12 +92,6 @@ impl tenure_demo::Interrupts for Interrupts {
 
     fn wait(&self, time: std::time::Duration) {
         Self::wait(self, time);
-    }
-}
-
-impl AsFd for Interrupts {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.pipe.as_fd()
     }
 }
 

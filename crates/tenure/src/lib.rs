@@ -56,6 +56,7 @@ mod text;
 mod trace;
 mod tracked;
 mod trust;
+mod unsupported;
 mod usage;
 mod verbs;
 mod wait_bar;
@@ -72,15 +73,9 @@ use verbs::Commands;
 
 /// Runs one command line and returns its exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, env: Env, output: &mut Output) -> ExitCode {
-    survive_file_size_limit();
+    sys::survive_file_size_limit();
     let args: Vec<OsString> = args.into_iter().collect();
     ExitCode::from(run_with(&args, &env, output))
-}
-
-/// Makes a write beyond RLIMIT_FSIZE fail like one on a full disk, instead of killing the process. Programs that this process
-/// starts get the default again.
-fn survive_file_size_limit() {
-    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
 }
 
 /// [`run`], with the exit code as a number.

@@ -9,6 +9,7 @@ use crate::cli::Global;
 use crate::env::{Env, Output};
 use crate::pager::{Pager, Paging};
 use crate::report::Report;
+use crate::sys;
 use crate::text::{RenderOptions, Style, Text};
 
 #[derive(Debug)]
@@ -167,8 +168,7 @@ impl<'a> Printer<'a> {
             return self.write(&format!("{object}\n"));
         }
         let shown = text.render(self.render_options());
-        let height =
-            rustix::termios::tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_row));
+        let height = sys::terminal_size().map_or(0, |(_, rows)| rows);
         let rows = if height > 1 { height - 1 } else { usize::MAX };
         let back = self.drawn.min(rows);
         let lines: Vec<&str> = shown.lines().take(rows).collect();

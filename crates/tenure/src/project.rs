@@ -11,6 +11,7 @@ use tenure_core::config::Config;
 use tenure_core::{Error, ErrorCode};
 
 use crate::report::{CommandResult, Report};
+use crate::sys;
 
 const FOLDER: &str = ".tenure";
 const DATABASE: &str = "tenure.db";
@@ -204,13 +205,13 @@ fn check_path(root: &Path) -> Result<(), Error> {
 
 fn is_home(folder: &Path, home: Option<&Path>) -> bool {
     let Some(home) = home else { return false };
-    let real = |path: &Path| path.canonicalize().ok();
+    let real = |path: &Path| sys::real_path(path).ok();
     folder == home || real(folder).is_some_and(|folder| real(home) == Some(folder))
 }
 
 /// In a linked git worktree, the same folder in the main checkout: all worktrees share one store.
 fn leave_worktree(start: &Path) -> PathBuf {
-    let start = start.canonicalize().unwrap_or_else(|_| start.to_owned());
+    let start = sys::real_path(start).unwrap_or_else(|_| start.to_owned());
     for top in start.ancestors() {
         let dot_git = top.join(".git");
         if dot_git.is_dir() {
@@ -238,7 +239,7 @@ fn main_checkout(dot_git: &Path) -> Option<PathBuf> {
     let named = Path::new(text.strip_prefix("gitdir:")?.trim());
     let own = dot_git.parent()?.join(named);
     let common = std::fs::read_to_string(own.join("commondir")).ok()?;
-    let common = own.join(common.trim()).canonicalize().ok()?;
+    let common = sys::real_path(&own.join(common.trim())).ok()?;
     if common.file_name()? != ".git" {
         return None;
     }

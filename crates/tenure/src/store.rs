@@ -2,11 +2,11 @@
 
 use std::ffi::OsStr;
 use std::ops::Deref;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::fd::BorrowedFd;
 use tenure_core::config::Config;
 use tenure_core::holder::{AcrossMachines, InACopy, Judge};
 use tenure_core::store::{Movable, Store, StoreContents, contents_of, export_store};
@@ -17,6 +17,7 @@ use tenure_sqlite::SqliteStore;
 
 use crate::env::Env;
 use crate::project::{ProjectPaths, StoreLocation};
+use crate::sys;
 
 /// How to open a project's store. It can be opened several times.
 #[derive(Debug, Clone)]
@@ -212,8 +213,8 @@ fn no_project_id() -> Error {
 
 /// The environment variables and files that libpq uses.
 fn surroundings(env: &Env) -> Surroundings {
-    let home = env.var("HOME").map(PathBuf::from);
-    let in_home = |name: &str| home.as_ref().map(|home| home.join(name));
+    let home = env.user_home();
+    let in_home = |name: &str| home.map(|home| home.join(name));
     let var = |name: &str| env.var(name).map(str::to_owned);
     let system = env.var("PGSYSCONFDIR").map(|folder| Path::new(folder).join("pg_service.conf"));
     Surroundings {
@@ -349,12 +350,8 @@ impl Deref for Backend {
 
 /// The folder with the doorbell sockets of this user's waiting processes.
 pub(crate) fn doorbells(env: &Env) -> PathBuf {
-    let uid = rustix::process::geteuid().as_raw();
-    sockets(env).join(if env.var("XDG_RUNTIME_DIR").is_some() {
-        "tenure".into()
-    } else {
-        format!("tenure-{uid}")
-    })
+    let is_own = env.var("XDG_RUNTIME_DIR").is_some();
+    sockets(env).join(if is_own { "tenure".into() } else { sys::folder_of_user() })
 }
 
 /// The folder for sockets: that of this login, else the one for temporary files.
@@ -377,19 +374,18 @@ impl Doorbell {
         }
     }
 
+    /// Readable when the doorbell was rung.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Socket(bell) => bell.fd(),
+            Self::Channel(bell) => bell.fd(),
+        }
+    }
+
     pub(crate) fn silence(&self) {
         match self {
             Self::Socket(bell) => bell.silence(),
             Self::Channel(bell) => bell.silence(),
-        }
-    }
-}
-
-impl AsFd for Doorbell {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Socket(bell) => bell.as_fd(),
-            Self::Channel(bell) => bell.as_fd(),
         }
     }
 }

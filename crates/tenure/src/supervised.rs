@@ -8,6 +8,7 @@ use tenure_core::supervised::{Permission, Role, VARIABLE, permission};
 use crate::cli::Global;
 use crate::env::Env;
 use crate::report::{CommandResult, Report};
+use crate::sys;
 
 /// The caller's role, if it is an agent under a runner.
 pub(crate) fn role(env: &Env) -> Option<Role> {
@@ -33,8 +34,8 @@ pub(crate) fn check_flags(env: &Env, global: &Global) -> CommandResult<()> {
         return Err(refused(role, message, json!({"flag": "--config", "role": role.as_str()})));
     }
     if let Some(named) = &global.project {
-        let of_agent = env.var("TENURE_PROJECT").and_then(|path| env.cwd.join(path).canonicalize().ok());
-        let named = env.cwd.join(named).canonicalize().ok();
+        let of_agent = env.var("TENURE_PROJECT").and_then(|path| sys::real_path(&env.cwd.join(path)).ok());
+        let named = sys::real_path(&env.cwd.join(named)).ok();
         if named.is_none() || named != of_agent {
             let message = "an agent under a runner may use only its own project".to_owned();
             return Err(refused(role, message, json!({"flag": "--project", "role": role.as_str()})));

@@ -5,7 +5,6 @@
 //! standard error, so `TENURE_LOG_FILE` names a file to append to.
 
 use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -13,6 +12,7 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::env::Env;
+use crate::sys;
 
 /// Starts the diagnostic output if the command line or the environment enables it. Only the first call in a process has an
 /// effect.
@@ -38,7 +38,7 @@ pub(crate) fn start(env: &Env, verbose: u8) {
 }
 
 fn append(path: &Path) -> std::io::Result<File> {
-    File::options().append(true).create(true).mode(0o600).open(path)
+    sys::with_mode(File::options().append(true).create(true), 0o600).open(path)
 }
 
 /// The more verbose of the flag and the variable. An unknown value of the variable counts as `debug`.

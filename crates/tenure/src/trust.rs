@@ -17,6 +17,7 @@ use crate::env::Env;
 use crate::layers::read_document;
 use crate::project::ProjectPaths;
 use crate::report::{CommandResult, Report};
+use crate::sys;
 
 /// `1` trusts every project, a hash only that content. For machines without a person; agents and hooks do not get it.
 pub(crate) const VARIABLE: &str = "TENURE_TRUST";
@@ -155,7 +156,7 @@ fn has_hash(env: &Env, content: &TrustContent) -> bool {
 }
 
 fn real_root(paths: &ProjectPaths) -> PathBuf {
-    paths.root.canonicalize().unwrap_or_else(|_| paths.root.clone())
+    sys::real_path(&paths.root).unwrap_or_else(|_| paths.root.clone())
 }
 
 fn content_of(root: &Path, document: &Document) -> TrustContent {
@@ -169,7 +170,7 @@ fn content_of(root: &Path, document: &Document) -> TrustContent {
 /// that belongs to the machine.
 fn mark_of_file(root: &Path, word: &str) -> Option<String> {
     let path = root.join(word);
-    let real = path.canonicalize().ok()?;
+    let real = sys::real_path(&path).ok()?;
     if !real.metadata().ok()?.is_file() {
         return None;
     }

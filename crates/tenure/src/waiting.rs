@@ -4,9 +4,9 @@
 //! When it is interrupted, it removes its ticket and exits with the signal's code. When it is killed, its ticket is dead.
 
 use std::cell::OnceCell;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use tenure_core::error::{Locked, ReservedWork, TaskName};
 use tenure_core::holder::{Caller, Holder, Incarnation, Judge, Liveness};
 use tenure_core::id::{SectionId, TaskId};
@@ -417,8 +417,8 @@ pub(crate) fn sleep(
         bar.draw(app, begun.elapsed());
         let left = end.saturating_duration_since(Instant::now());
         let slice = if bar.is_live { left.min(Duration::from_secs(1)) } else { left };
-        let mut fds: Vec<BorrowedFd<'_>> = vec![interrupts.as_fd()];
-        fds.extend(doorbell.map(AsFd::as_fd));
+        let mut fds: Vec<BorrowedFd<'_>> = vec![interrupts.fd()];
+        fds.extend(doorbell.map(Doorbell::fd));
         fds.extend(watched.iter().map(AsFd::as_fd));
         let ready = until_any(&fds, slice);
         if let Some(code) = interrupts.caught() {

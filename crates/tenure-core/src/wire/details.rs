@@ -22,6 +22,7 @@ pub enum ErrorDetails<'a> {
     Transition { task_id: &'a str, status: TaskStatus },
     NotReady { task_id: &'a str, blocked_by: &'a [String] },
     NotFound { reference: &'a str },
+    Unsupported { what: &'a str },
     SectionNotFound { section: &'a str, similar: &'a [String] },
     AgentNotFound { agent: &'a str },
     DefinitionChanged { what: &'a str, changes: &'a [String] },
@@ -101,6 +102,7 @@ pub fn details(error: &Error) -> ErrorDetails<'_> {
         Error::AmbiguousWork { reference, candidates } => {
             ErrorDetails::AmbiguousWork { reference, candidates }
         }
+        Error::Unsupported { what } => ErrorDetails::Unsupported { what },
         Error::DependencyCycle { path } => ErrorDetails::Cycle { cycle: path },
         Error::InvalidTransition { task, .. } => {
             ErrorDetails::Transition { task_id: &task.id, status: task.status }

@@ -4,9 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
-
-use crate::{Error, Result};
+use crate::{Error, Result, sys};
 
 /// A child process that is killed and reaped on drop.
 pub(super) struct ChildProcess(pub(super) Child);
@@ -36,8 +34,7 @@ pub(super) fn run_time(mut command: Command) -> Result<(Duration, Option<Duratio
     let begun = Instant::now();
     let mut child = ChildProcess::start(&mut command)?;
     // Leaves a zombie, so that /proc still has its times.
-    waitid(WaitId::Pid(Pid::from_child(&child.0)), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)
-        .map_err(Error::bench)?;
+    sys::wait_for_exit(&child.0).map_err(Error::bench)?;
     let wall = begun.elapsed();
     let processor = processor_time(&Path::new("/proc").join(child.0.id().to_string()));
     child.wait()?;

@@ -4,7 +4,6 @@ use std::io::Read;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tenure_core::Timestamp;
 use tenure_core::event::{Event, EventKind};
@@ -14,6 +13,7 @@ use tenure_core::task::TaskStatus;
 
 use super::narration::{Narrator, Tone};
 use super::{Line, Progress, Screen, pretend_agent};
+use crate::sys;
 use crate::temp_project::TempProject;
 use crate::{Error, Interrupts, Program, Result};
 
@@ -112,7 +112,7 @@ impl<'a> Driver<'a> {
 
     pub(super) fn kill(&mut self, pid: u32, what: &str) {
         self.show_note(Tone::Warning, &format!("kill -9 {pid}, {what}"));
-        signal(pid, Signal::KILL);
+        sys::kill(pid);
         // A child stays a zombie until its parent waits for it.
         if let Some(child) = self.children.iter_mut().find(|child| child.id() == pid) {
             let _ = child.wait();
@@ -179,7 +179,7 @@ impl Drop for Driver<'_> {
     /// Ends the background commands: SIGTERM, then SIGKILL.
     fn drop(&mut self) {
         for child in &self.children {
-            signal(child.id(), Signal::TERM);
+            sys::terminate(child.id());
         }
         let deadline = Instant::now() + GRACE;
         for child in &mut self.children {
@@ -189,11 +189,5 @@ impl Drop for Driver<'_> {
             let _ = child.kill();
             let _ = child.wait();
         }
-    }
-}
-
-fn signal(pid: u32, signal: Signal) {
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        let _ = kill_process(pid, signal);
     }
 }

@@ -4,6 +4,7 @@
 //! Windows enforces locks: reading a locked range fails. The lock is therefore on one byte far behind the content, so
 //! that other tools can read the JSON while it is held.
 
+use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::windows::fs::{FileExt, OpenOptionsExt};
@@ -20,22 +21,23 @@ use windows_sys::Win32::System::IO::OVERLAPPED;
 const LOCKED_BYTE_HIGH: u32 = 0x4000_0000;
 
 /// Identifies a file independently of its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileId {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileId {
     volume: u32,
     index: u64,
+}
+
+/// Volume and index, which stay the same when the file is moved within its volume.
+impl fmt::Display for FileId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}:{}", self.volume, self.index)
+    }
 }
 
 /// The file that a path leads to, through symbolic links.
 pub(crate) fn id_behind(path: &Path) -> io::Result<FileId> {
     let file = OpenOptions::new().access_mode(0).custom_flags(FILE_FLAG_BACKUP_SEMANTICS).open(path)?;
     id_of(&file)?.ok_or_else(|| io::ErrorKind::Unsupported.into())
-}
-
-/// Volume and index of the file that a path leads to.
-pub(crate) fn number_of(path: &Path) -> io::Result<String> {
-    let FileId { volume, index } = id_behind(path)?;
-    Ok(format!("{volume:x}:{index}"))
 }
 
 /// Opening does not follow a symbolic link. Who can read a new file is inherited from its folder.

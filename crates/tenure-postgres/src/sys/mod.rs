@@ -1,4 +1,4 @@
-//! What differs between operating systems.
+//! What differs between operating systems. Descriptors are those of `rustix::fd`, which on Windows are sockets.
 
 #[cfg(target_os = "linux")]
 #[path = "linux.rs"]
@@ -7,4 +7,12 @@ mod system;
 #[path = "other.rs"]
 mod system;
 
+#[cfg(unix)]
+#[path = "unix.rs"]
+mod family;
+#[cfg(windows)]
+#[path = "windows.rs"]
+mod family;
+
+pub(crate) use family::*;
 pub(crate) use system::*;

@@ -1,6 +1,5 @@
 //! A follower of the feed asks for what comes after the last event that it saw, and must not miss one that commits late.
 
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -112,7 +111,7 @@ fn append(store: &dyn Store) {
 }
 
 fn is_woken(follower: &Doorbell) -> bool {
-    rustix::io::read(follower.as_fd(), &mut [0]).is_ok()
+    rustix::io::read(follower.fd(), &mut [0]).is_ok()
 }
 
 /// Waits until a follower is woken.

@@ -1,6 +1,5 @@
 //! Doorbells on PostgreSQL.
 
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use tenure_core::event::{EventKind, NewEvent};
@@ -17,7 +16,7 @@ fn heard(bell: &Doorbell) -> Option<Duration> {
     let begun = Instant::now();
     let mut byte = [0];
     while begun.elapsed() < Duration::from_secs(20) {
-        if rustix::io::read(bell.as_fd(), &mut byte).is_ok() {
+        if rustix::io::read(bell.fd(), &mut byte).is_ok() {
             return Some(begun.elapsed());
         }
         std::thread::sleep(Duration::from_micros(200));
@@ -49,7 +48,7 @@ fn a_ring_is_heard_while_the_waiter_sleeps_and_only_after_the_commit() {
     std::thread::sleep(Duration::from_millis(100));
     let mut byte = [0];
     assert!(
-        rustix::io::read(bell.as_fd(), &mut byte).is_err(),
+        rustix::io::read(bell.fd(), &mut byte).is_err(),
         "a transaction that is rolled back does not ring"
     );
     ring(other, &bell);

@@ -4,13 +4,14 @@
 //! tells the reader when the agent has ended; the reader then reads what the pipe holds and stops.
 
 use std::io::PipeReader;
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
+use rustix::fd::AsFd;
+
 use super::output::{AttemptLog, LastOutput, pump};
+use crate::sys::{LocalStream, OutputPipe, local_pair};
 use crate::wait::until_any;
 
 /// The longest poll; nothing depends on it.
@@ -23,23 +24,23 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The supervisor's side: tells the reader that the agent has ended.
 #[derive(Debug)]
 pub(crate) struct ReaderHandle {
-    stop: Mutex<Option<UnixStream>>,
+    stop: Mutex<Option<LocalStream>>,
     done: Mutex<Receiver<()>>,
 }
 
 /// The reader's side, to be run on a separate thread.
 #[derive(Debug)]
 pub(crate) struct OutputReader {
-    from: PipeReader,
-    stopped: UnixStream,
+    from: OutputPipe,
+    stopped: LocalStream,
     done: SyncSender<()>,
 }
 
 pub(crate) fn read_output(from: PipeReader) -> std::io::Result<(ReaderHandle, OutputReader)> {
-    let (stop, stopped) = UnixStream::pair()?;
+    let (stop, stopped) = local_pair()?;
     let (done, finished) = sync_channel(1);
     let handle = ReaderHandle { stop: Mutex::new(Some(stop)), done: Mutex::new(finished) };
-    Ok((handle, OutputReader { from, stopped, done }))
+    Ok((handle, OutputReader { from: OutputPipe::new(from)?, stopped, done }))
 }
 
 impl ReaderHandle {
@@ -63,7 +64,7 @@ impl OutputReader {
             }
             let over = reads > 0;
             let limit = if over { Duration::ZERO } else { LONG };
-            let woken = until_any(&[self.from.as_fd(), self.stopped.as_fd()], limit);
+            let woken = until_any(&[self.from.fd(), self.stopped.as_fd()], limit);
             let stopped = woken.get(1) == Some(&true);
             if over || stopped {
                 reads += 1;

@@ -203,7 +203,7 @@ impl RunnerContext<'_> {
         if let Some(loss) = self.exec.database.and_then(DatabaseFile::loss) {
             return Err(Error::General(loss.to_string()));
         }
-        until_any(&[self.signals.as_fd()], RETRY);
+        until_any(&[self.signals.fd()], RETRY);
         Ok(self.signals.take())
     }
 }

@@ -4,10 +4,9 @@
 //! its task, which ends it when the task's lease is lost or could not be renewed in time.
 
 use std::io::Write;
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 
+use rustix::fd::AsFd;
 use tenure_core::lease::Lease;
 use tenure_core::runner::Runner;
 use tenure_core::store::{Durability, Store};
@@ -17,6 +16,7 @@ use tenure_lock::BootTime;
 use super::slot::RunnerSlot;
 use super::{RunnerCallbacks, RunnerContext, RunnerOptions};
 use crate::heartbeat::{Heartbeat, HeartbeatEnd, LeaseLoss, Renew, Renewal};
+use crate::sys::{LocalStream, local_pair};
 
 pub(super) const SLOT_TAKEN: &str = "another runner has taken this slot or this session";
 
@@ -24,7 +24,7 @@ pub(super) const SLOT_TAKEN: &str = "another runner has taken this slot or this 
 #[derive(Debug)]
 pub(super) struct SlotHeartbeat {
     lost: Mutex<Option<String>>,
-    bell: UnixStream,
+    bell: LocalStream,
 }
 
 impl SlotHeartbeat {
@@ -47,8 +47,8 @@ pub(super) fn with_heartbeat<T>(
     body: impl FnOnce(&mut RunnerSlot, &SlotHeartbeat) -> Result<T>,
 ) -> Result<T> {
     let broken = |e: std::io::Error| Error::General(format!("the heartbeat cannot be started: {e}"));
-    let (bell, rung) = UnixStream::pair().map_err(broken)?;
-    let (stop, stopped) = UnixStream::pair().map_err(broken)?;
+    let (bell, rung) = local_pair().map_err(broken)?;
+    let (stop, stopped) = local_pair().map_err(broken)?;
     bell.set_nonblocking(true).map_err(broken)?;
     rung.set_nonblocking(true).map_err(broken)?;
     let state = SlotHeartbeat { lost: Mutex::default(), bell };

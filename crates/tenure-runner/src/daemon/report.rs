@@ -3,14 +3,13 @@
 //! The file is `report.json` in a folder of the attempt, named by `TENURE_REPORT`. It is read after all processes of the
 //! attempt have ended. Links are not followed, and a file that is too long is ignored.
 
-use std::fs::File;
 use std::io::Read;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use serde::Deserialize;
 use tenure_lock::create_private_folder;
+
+use crate::sys;
 
 const LARGEST: u64 = 64 * 1024;
 const FILE: &str = "report.json";
@@ -50,16 +49,12 @@ pub(super) fn take(folder: &Path, attempt: &str) -> Option<AgentReport> {
 }
 
 fn read(folder: &Path, attempt: &str) -> Option<String> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let open = |at: &OwnedFd, name: &str, more| openat(at, name, flags | more, Mode::empty()).ok();
-    let root = openat(CWD, folder, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
-    let own = open(&root, attempt, OFlags::DIRECTORY)?;
-    let file = open(&own, FILE, OFlags::empty())?;
-    if FileType::from_raw_mode(fstat(&file).ok()?.st_mode) != FileType::RegularFile {
+    let file = sys::open_below(folder, &[attempt, FILE]).ok()?;
+    if !file.metadata().ok()?.is_file() {
         return None;
     }
     let mut text = String::new();
-    let length = File::from(file).take(LARGEST + 1).read_to_string(&mut text).ok()?;
+    let length = file.take(LARGEST + 1).read_to_string(&mut text).ok()?;
     (length as u64 <= LARGEST).then_some(text)
 }
 

@@ -171,7 +171,7 @@ impl RunnerLoop<'_, '_> {
     pub(super) fn sleep(&self, limit: Duration, watched: Option<&Lease>) -> Flow {
         let process = watched.and_then(|lease| lease.process.as_ref());
         let process = process.and_then(|process| Process::open_alive(process, self.cx.exec.ctx.judge));
-        let mut fds = vec![self.cx.signals.as_fd()];
+        let mut fds = vec![self.cx.signals.fd()];
         fds.extend(self.cx.exec.doorbell.map(|bell| bell.fd));
         fds.extend(process.as_ref().and_then(Process::fd));
         tracing::debug!(

@@ -7,10 +7,11 @@ mod schedule;
 mod task;
 
 use std::fmt;
-use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rustix::fd::BorrowedFd;
+use rustix::net::RecvFlags;
 use tenure_core::store::Store;
 use tenure_core::{Error, Result};
 use tenure_lock::BootTime;
@@ -202,7 +203,7 @@ pub fn drain_doorbell(doorbell: BorrowedFd<'_>) {
     let mut byte = [0];
     // Bounded, so that rings without a pause do not delay the heartbeat.
     for _ in 0..1000 {
-        if rustix::io::read(doorbell, &mut byte).is_err() {
+        if rustix::net::recv(doorbell, &mut byte, RecvFlags::empty()).is_err() {
             return;
         }
     }

@@ -8,12 +8,10 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use process_wrap::std::{CommandWrap, ProcessSession};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tenure_core::Clock;
@@ -26,6 +24,7 @@ use super::run::run;
 use super::wait::{WaitEnd, Worker, wait};
 use super::{Helper, HookEnvironment, process_variables};
 use crate::processes::children;
+use crate::sys;
 
 /// How long a helper may take to read its delivery.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -72,15 +71,14 @@ pub(super) fn hand_over(
     let mut command = Command::new(&helper.program);
     command.args(&helper.args).current_dir("/").env_clear().envs(process_variables(environment.vars));
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut command = CommandWrap::from(command);
-    command.wrap(ProcessSession);
+    let mut command = sys::in_own_session(command);
     let mut child = children::start(|| command.spawn(), |child| child.id())?.into_inner();
     let Some(mut input) = child.stdin().take() else { return Ok(()) };
     // A long-lived process must reap its helpers; a short-lived one exits before they do.
     let _ = std::thread::Builder::new().spawn(move || child.wait());
     // The write blocks when the pipe is full and the helper does not read, so it runs in a thread.
     let writing = Worker::begin(move || input.write_all(&delivery))?;
-    match wait(Some(writing.as_fd()), None, Instant::now() + PATIENCE) {
+    match wait(Some(writing.fd()), None, Instant::now() + PATIENCE) {
         WaitEnd::Done => {
             writing.result().unwrap_or_else(|| Err(io::Error::other("the write was interrupted")))
         }

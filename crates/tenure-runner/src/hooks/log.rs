@@ -5,13 +5,12 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::Value;
 use tenure_core::Timestamp;
-use tenure_lock::{create_private_folder, open_private};
+use tenure_lock::{FileId, create_private_folder, open_private};
 
 use super::outcome::Outcome;
 
@@ -103,8 +102,7 @@ fn turn_over(file: &File, path: &Path, folder: &Path) -> io::Result<bool> {
     if file.try_lock().is_err() {
         return Ok(false);
     }
-    let (ours, named) = (file.metadata()?, std::fs::metadata(path)?);
-    if (ours.dev(), ours.ino()) == (named.dev(), named.ino()) {
+    if FileId::of(file)? == Some(FileId::behind(path)?) {
         std::fs::rename(path, folder.join(OLD_NAME))?;
     }
     Ok(true)
@@ -112,6 +110,7 @@ fn turn_over(file: &File, path: &Path, folder: &Path) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
     use std::time::Duration;
 
     use tenure_core::config::HookEvent;

@@ -20,9 +20,9 @@ mod webhook;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
+use rustix::fd::BorrowedFd;
 use serde_json::Value;
 use tenure_core::Clock;
 

@@ -7,21 +7,19 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, PipeReader, Read, Seek, Write};
-use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use process_wrap::std::{ChildWrapper, CommandWrap, ProcessSession};
-use rustix::io::ioctl_fionbio;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use process_wrap::std::ChildWrapper;
+use rustix::fd::BorrowedFd;
+use tenure_core::Error;
 
 use super::outcome::Failure;
 use super::wait::{WaitEnd, Worker, ready};
 use crate::processes::children;
+use crate::sys::{self, OutputPipe, Signal};
 
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
@@ -43,7 +41,11 @@ pub(super) struct ScriptEnd {
     pub(super) output: String,
 }
 
-pub(super) fn run(script: &Script<'_>, stop: Option<std::os::fd::BorrowedFd<'_>>) -> ScriptEnd {
+pub(super) fn run(script: &Script<'_>, stop: Option<BorrowedFd<'_>>) -> ScriptEnd {
+    if !sys::can_supervise() {
+        let refusal = Error::Unsupported { what: "a hook with a script".to_owned() };
+        return ScriptEnd { result: Err(Failure::NotStarted(refusal.to_string())), output: String::new() };
+    }
     let started = io::pipe().and_then(|(output, writer)| Ok((start(script, writer)?, output)));
     match started {
         Ok((child, output)) => supervise(child, output, script.timeout, stop),
@@ -57,8 +59,7 @@ fn start(script: &Script<'_>, output: io::PipeWriter) -> io::Result<Box<dyn Chil
     let mut command = Command::new(script.program);
     command.args(script.args).current_dir(script.root).env_clear().envs(script.vars);
     command.stdin(input(script.payload)?).stdout(output.try_clone()?).stderr(output);
-    let mut command = CommandWrap::from(command);
-    command.wrap(ProcessSession);
+    let mut command = sys::in_own_session(command);
     Ok(children::start(|| command.spawn(), |child| child.id())?.into_inner())
 }
 
@@ -74,17 +75,15 @@ fn supervise(
     mut child: Box<dyn ChildWrapper>,
     output: PipeReader,
     timeout: Duration,
-    stop: Option<std::os::fd::BorrowedFd<'_>>,
+    stop: Option<BorrowedFd<'_>>,
 ) -> ScriptEnd {
     let end = Instant::now() + timeout;
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let pid = child.id();
     let mut tail = Tail::new(output);
     // Waits without reaping: until the child is reaped, its pid and process group cannot be reused.
-    let watch = Worker::begin(move || {
-        pid.map(|pid| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).is_ok())
-    });
+    let watch = Worker::begin(move || sys::wait_for_exit(pid));
     let Ok(watch) = watch else {
-        signal(pid, Signal::KILL);
+        sys::signal_group(pid, Signal::KILL);
         let _ = child.wait();
         return ScriptEnd {
             result: Err(Failure::NotStarted("there are too many threads".into())),
@@ -93,9 +92,9 @@ fn supervise(
     };
     let over = follow(&watch, &mut tail, stop, end);
     if over != WaitEnd::Done {
-        signal(pid, Signal::TERM);
+        sys::signal_group(pid, Signal::TERM);
         follow(&watch, &mut tail, None, Instant::now() + GRACE);
-        signal(pid, Signal::KILL);
+        sys::signal_group(pid, Signal::KILL);
     }
     let status = child.wait();
     tail.drain();
@@ -109,16 +108,11 @@ fn supervise(
 }
 
 /// Reads the output until the script ends, the time is over, or `stop` is readable.
-fn follow<T>(
-    watch: &Worker<T>,
-    tail: &mut Tail,
-    stop: Option<std::os::fd::BorrowedFd<'_>>,
-    end: Instant,
-) -> WaitEnd {
+fn follow<T>(watch: &Worker<T>, tail: &mut Tail, stop: Option<BorrowedFd<'_>>, end: Instant) -> WaitEnd {
     loop {
         let left = end.saturating_duration_since(Instant::now());
-        let said = tail.source.as_ref().map(AsFd::as_fd);
-        let [ended, stopped, has_said] = ready([Some(watch.as_fd()), stop, said], left);
+        let said = tail.source.as_ref().map(OutputPipe::fd);
+        let [ended, stopped, has_said] = ready([Some(watch.fd()), stop, said], left);
         if has_said {
             tail.read();
         }
@@ -134,14 +128,8 @@ fn follow<T>(
     }
 }
 
-fn signal(group: Option<Pid>, signal: Signal) {
-    if let Some(group) = group {
-        let _ = kill_process_group(group, signal);
-    }
-}
-
 fn judge(status: ExitStatus) -> Result<(), Failure> {
-    match (status.code(), status.signal()) {
+    match (status.code(), sys::signal_of(status)) {
         (Some(0), _) => Ok(()),
         (Some(code), _) => Err(Failure::Exit(code)),
         (None, signal) => Err(Failure::Signal(signal.unwrap_or(0))),
@@ -150,23 +138,20 @@ fn judge(status: ExitStatus) -> Result<(), Failure> {
 
 /// The last bytes of a process's output.
 struct Tail {
-    source: Option<File>,
+    source: Option<OutputPipe>,
     kept: Vec<u8>,
     is_cut: bool,
 }
 
 impl Tail {
     fn new(output: PipeReader) -> Self {
-        let source = File::from(std::os::fd::OwnedFd::from(output));
-        // Non-blocking: a process that the script left behind may keep the pipe open for ever.
-        let is_ready = ioctl_fionbio(&source, true).is_ok();
-        Self { source: is_ready.then_some(source), kept: Vec::new(), is_cut: false }
+        Self { source: OutputPipe::without_waiting(output).ok(), kept: Vec::new(), is_cut: false }
     }
 
     /// Reads once; `false` if nothing more is available now.
     fn read(&mut self) -> bool {
         let mut buffer = [0; 4096];
-        match self.source.as_mut().map(|source| source.read(&mut buffer)) {
+        match self.source.as_ref().map(|mut source| source.read(&mut buffer)) {
             Some(Ok(0)) => self.source = None,
             Some(Ok(length)) => {
                 self.kept.extend_from_slice(&buffer[..length]);

@@ -1,10 +1,11 @@
 //! Waits with a time limit for a thread, a pipe or a request to stop.
 
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rustix::fd::{AsFd, BorrowedFd};
+
+use crate::sys::{LocalStream, local_pair};
 use crate::wait::until_any;
 
 /// Why a wait ended.
@@ -19,12 +20,12 @@ pub(super) enum WaitEnd {
 #[derive(Debug)]
 pub(super) struct Worker<T> {
     thread: JoinHandle<T>,
-    ended: UnixStream,
+    ended: LocalStream,
 }
 
 impl<T: Send + 'static> Worker<T> {
     pub(super) fn begin(body: impl FnOnce() -> T + Send + 'static) -> std::io::Result<Self> {
-        let (ended, theirs) = UnixStream::pair()?;
+        let (ended, theirs) = local_pair()?;
         let thread = std::thread::Builder::new().spawn(move || {
             let result = body();
             // Closing this end signals the end of the work, also if the body panics.
@@ -40,8 +41,9 @@ impl<T: Send + 'static> Worker<T> {
     }
 }
 
-impl<T> AsFd for Worker<T> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
+impl<T> Worker<T> {
+    /// Readable when the thread has ended.
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.ended.as_fd()
     }
 }

@@ -88,7 +88,7 @@ impl WebhookRequest {
     }
 
     /// Sends the request; the text is the server's response to a failed request.
-    pub(super) fn send(&self, stop: Option<std::os::fd::BorrowedFd<'_>>) -> (Result<(), Failure>, String) {
+    pub(super) fn send(&self, stop: Option<rustix::fd::BorrowedFd<'_>>) -> (Result<(), Failure>, String) {
         let (request, has_body, timeout) = (self.request.clone(), self.has_body, self.timeout);
         // In a thread, so that the wait for the server can be interrupted.
         let work = match Worker::begin(move || exchange(request, has_body, timeout)) {
@@ -97,7 +97,7 @@ impl WebhookRequest {
         };
         // The agent enforces the timeout itself; this is for a name lookup that does not end.
         let end = Instant::now() + timeout + Duration::from_secs(2);
-        match wait(Some(std::os::fd::AsFd::as_fd(&work)), stop, end) {
+        match wait(Some(work.fd()), stop, end) {
             WaitEnd::Stopped => (Err(Failure::Stopped), String::new()),
             WaitEnd::TimedOut => (Err(Failure::TimedOut(timeout)), String::new()),
             WaitEnd::Done => match work.result() {

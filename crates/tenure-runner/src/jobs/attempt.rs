@@ -4,7 +4,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
 use tenure_core::duration::format_short;
 use tenure_core::kernel::{self, ItemGrant, ItemOutcome, Outcome};
 use tenure_core::lease::Attempt;
@@ -24,7 +23,8 @@ use crate::processes::children::{self, Supervising};
 use crate::processes::{Descendants, EndMode, Survivor};
 use crate::reap::{self, Scope};
 use crate::supervise::{Exit, LimitCheck, Limits, end_all};
-use crate::watch::{WatchEvent, exit_of, watch_until};
+use crate::sys::{self, Signal};
+use crate::watch::{WatchEvent, watch_until};
 
 /// The longest poll; nothing depends on it.
 const LONG: Duration = Duration::from_hours(1);
@@ -236,7 +236,7 @@ impl Worker<'_> {
             _ => EndMode::Graceful { signal: Signal::TERM, grace },
         };
         // Written first, because an unrecorded success is run again after a crash.
-        let succeeded = matches!(&event, WatchEvent::Exited if exit_of(pid) == Some(0));
+        let succeeded = matches!(&event, WatchEvent::Exited if sys::exit_of(pid) == Some(0));
         let success = |patient| self.write(store, executed, Some(0), ItemOutcome::Succeeded, false, patient);
         let written = succeeded && success(false);
         let (survivors, exit) = end_all(store, &mut child, attempt, &seen, mode);
@@ -348,8 +348,7 @@ struct ItemExecution<'a> {
 }
 
 fn start(command: &mut Command) -> Result<Child, String> {
-    use std::os::unix::process::CommandExt;
-    command.process_group(0);
+    sys::in_own_group(command);
     children::spawn(command).map_err(|e| cannot_run(command, &e))
 }
 

@@ -2,22 +2,22 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rustix::fd::{AsFd, BorrowedFd};
 use tenure_core::Error;
 use tenure_core::id::Fence;
 use tenure_core::lease::Lease;
 use tenure_lock::BootTime;
 
 use crate::supervise::Signals;
+use crate::sys::{LocalStream, local_pair};
 
 #[derive(Debug)]
 pub(super) struct JobControl {
     inner: Mutex<ControlState>,
     /// Closed when all workers must stop.
-    stopped: UnixStream,
+    stopped: LocalStream,
 }
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ struct ControlState {
     /// The job's lease, in its coordinator.
     job: Option<Lease>,
     held: HashMap<Fence, HeldItem>,
-    stop: Option<UnixStream>,
+    stop: Option<LocalStream>,
     signal: Option<i32>,
     failure: Option<Error>,
     /// The leases may end soon, so processes are killed without a grace period.
@@ -39,12 +39,12 @@ struct HeldItem {
     /// When its grant or its last renewal was requested.
     asked: BootTime,
     /// Closed when its worker must end it.
-    _open: UnixStream,
+    _open: LocalStream,
 }
 
 impl JobControl {
     pub(super) fn new(job: Option<Lease>) -> io::Result<Self> {
-        let (stop, stopped) = UnixStream::pair()?;
+        let (stop, stopped) = local_pair()?;
         let inner = ControlState {
             job,
             held: HashMap::new(),
@@ -102,7 +102,7 @@ impl JobControl {
 
     /// Adds an item to those that the heartbeat renews. It was requested at `asked`.
     pub(super) fn hold(&self, lease: &Lease, asked: BootTime) -> io::Result<ItemSignals<'_>> {
-        let (end, other) = UnixStream::pair()?;
+        let (end, other) = local_pair()?;
         let mut inner = self.inner();
         // After the stop, the stream is closed from the start.
         if inner.stop.is_some() {
@@ -141,7 +141,7 @@ impl JobControl {
 pub(super) struct ItemSignals<'a> {
     control: &'a JobControl,
     fence: Fence,
-    end: UnixStream,
+    end: LocalStream,
 }
 
 impl ItemSignals<'_> {
@@ -161,13 +161,11 @@ impl ItemSignals<'_> {
     }
 }
 
-impl AsFd for ItemSignals<'_> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
+impl Signals for ItemSignals<'_> {
+    fn fd(&self) -> BorrowedFd<'_> {
         self.end.as_fd()
     }
-}
 
-impl Signals for ItemSignals<'_> {
     fn take(&self) -> Option<i32> {
         let inner = self.control.inner();
         if inner.held.contains_key(&self.fence) { None } else { Some(inner.signal.unwrap_or(0)) }

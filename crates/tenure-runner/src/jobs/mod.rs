@@ -14,12 +14,11 @@ mod renew_job;
 pub mod source;
 mod worker;
 
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use rustix::fd::AsFd;
 use tenure_core::holder::Caller;
 use tenure_core::job::Job;
 use tenure_core::lease::{EndReason, Lease};
@@ -31,6 +30,7 @@ use crate::execution::Execution;
 use crate::heartbeat::{Heartbeat, OpenStore};
 use crate::outage::{Outage, RETRY, is_outage};
 use crate::supervise::Signals;
+use crate::sys::local_pair;
 use crate::wait::until_any;
 use control::JobControl;
 
@@ -98,7 +98,7 @@ pub struct JobSummary {
 /// Works through the job. `progress` is called from time to time with its current state.
 pub fn run(cx: &JobContext<'_>, work: &JobWork<'_>, progress: &mut dyn FnMut(&Job)) -> Result<JobSummary> {
     let broken = |e: std::io::Error| Error::General(format!("the job cannot be worked on: {e}"));
-    let (workers_gone, worker_end) = UnixStream::pair().map_err(broken)?;
+    let (workers_gone, worker_end) = local_pair().map_err(broken)?;
     let control = JobControl::new(work.held.cloned()).map_err(broken)?;
     let say = |line: &str| cx.callbacks.show(line);
     let outage = Outage::new(&say);
@@ -115,7 +115,7 @@ pub fn run(cx: &JobContext<'_>, work: &JobWork<'_>, progress: &mut dyn FnMut(&Jo
     };
     let mut stopped_by = None;
     std::thread::scope(|scope| -> Result<()> {
-        let (stop, stopped) = UnixStream::pair().map_err(broken)?;
+        let (stop, stopped) = local_pair().map_err(broken)?;
         let (open, database, asked) = (cx.exec.open_store, cx.exec.database, cx.since);
         let (interval, ttl) = (cx.timing.heartbeat, cx.timing.ttl);
         let doorbell = cx.exec.doorbell.map(|bell| bell.fd);
@@ -143,7 +143,7 @@ pub fn run(cx: &JobContext<'_>, work: &JobWork<'_>, progress: &mut dyn FnMut(&Jo
             control.fail(broken(error));
         }
         loop {
-            let woken = until_any(&[workers_gone.as_fd(), cx.signals.as_fd()], cx.timing.report);
+            let woken = until_any(&[workers_gone.as_fd(), cx.signals.fd()], cx.timing.report);
             if let Some(signal) = cx.signals.take()
                 && stopped_by.is_none()
             {
@@ -167,7 +167,7 @@ pub fn run(cx: &JobContext<'_>, work: &JobWork<'_>, progress: &mut dyn FnMut(&Jo
                 outage.began(&error);
                 // A job that was stopped does not wait for the store. Its leases end by themselves.
                 if stopped_by.is_none() {
-                    until_any(&[cx.signals.as_fd()], RETRY);
+                    until_any(&[cx.signals.fd()], RETRY);
                     stopped_by = cx.signals.take();
                 } else {
                     break Ok(work.job.clone());

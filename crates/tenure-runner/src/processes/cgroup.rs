@@ -8,8 +8,6 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, access};
-
 use crate::sys;
 
 const PREFIX: &str = "tenure-";
@@ -22,7 +20,7 @@ pub(crate) fn planned(mark: &str) -> Option<PathBuf> {
 
 fn planned_below(own: &Path, mark: &str) -> Option<PathBuf> {
     let writable = [own.to_owned(), own.join("cgroup.procs")];
-    let delegated = writable.iter().all(|path| access(path, Access::WRITE_OK).is_ok());
+    let delegated = writable.iter().all(|path| sys::is_writable(path));
     delegated.then(|| own.join(format!("{PREFIX}{mark}")))
 }
 

@@ -8,7 +8,6 @@ use std::io;
 use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use tenure_lock::ProcessInfo;
 
 use crate::sys;
@@ -84,9 +83,7 @@ pub(crate) fn reap_orphans() {
         let Some(listed) = ProcessInfo::own_children() else { return };
         registry.started.retain(|pid| listed.contains(pid));
         for pid in listed.iter().filter(|pid| !registry.started.contains(pid)) {
-            if let Some(pid) = i32::try_from(*pid).ok().and_then(Pid::from_raw) {
-                let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
-            }
+            sys::reap(*pid);
         }
     });
 }

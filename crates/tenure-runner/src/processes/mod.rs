@@ -20,13 +20,13 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::fd::OwnedFd;
 use tenure_core::lease::{Attempt, Leader};
 use tenure_lock::ProcessInfo;
 
+use crate::sys::Signal;
 use crate::wait;
 
 pub(crate) mod cgroup;

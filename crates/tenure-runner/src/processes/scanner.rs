@@ -2,17 +2,16 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use rustix::process::{Signal, geteuid};
+use rustix::fd::OwnedFd;
 use tenure_core::lease::Leader;
 use tenure_lock::ProcessInfo;
 
 use super::descendants::Descendants;
 use super::members::{Evidence, Mark, Seen, members};
 use super::{Member, ProcessFilter, ProcessTable, cgroup, children};
-use crate::sys;
+use crate::sys::{self, Signal};
 use crate::wait::Process;
 
 /// The name of the variable that carries the mark.
@@ -44,7 +43,7 @@ impl Scanner {
             cgroup,
             recorded: filter.recorded.cloned(),
             supervises: filter.child.is_some(),
-            uid: geteuid().as_raw(),
+            uid: sys::user(),
             me,
             spared: ProcessInfo::ancestors(me),
             found_caller: false,

@@ -3,9 +3,9 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
 use tenure_core::holder::{Incarnation, Judge, Liveness};
 
+use crate::sys::Signal;
 use crate::wait::{Process, limit_for, until_any};
 
 /// Signals exactly that process and waits for its end. True if it has ended, also if it had before; a recycled pid is

@@ -18,6 +18,14 @@ use tenure_lock::{BootTime, ProcessInfo};
 use super::{simulation, verified::Verified};
 use crate::timer::{Kind, Machine};
 
+/// Whether commands can be run under a lease.
+pub fn can_supervise() -> bool {
+    !simulates_windows()
+}
+
+/// Whether agents can use a sandbox that is part of the system.
+pub const SYSTEM_HAS_SANDBOX: bool = false;
+
 /// The longest argument that the system accepts, with its terminating byte.
 pub(crate) const LONGEST_ARGUMENT: usize = 128 * 1024;
 
@@ -67,6 +75,16 @@ impl Handle {
 #[cfg(feature = "simulation")]
 fn simulates_macos() -> bool {
     simulation::is_macos()
+}
+
+#[cfg(feature = "simulation")]
+fn simulates_windows() -> bool {
+    simulation::is_windows()
+}
+
+#[cfg(not(feature = "simulation"))]
+fn simulates_windows() -> bool {
+    false
 }
 
 #[cfg(not(feature = "simulation"))]

@@ -14,6 +14,14 @@ use tenure_lock::{BootTime, ProcessInfo};
 use super::verified::Verified;
 use crate::timer::{Kind, Machine};
 
+/// Whether commands can be run under a lease.
+pub fn can_supervise() -> bool {
+    true
+}
+
+/// Whether agents can use a sandbox that is part of the system.
+pub const SYSTEM_HAS_SANDBOX: bool = true;
+
 /// The longest argument that the system accepts, with its terminating byte.
 pub(crate) const LONGEST_ARGUMENT: usize = 256 * 1024;
 

@@ -1,17 +1,31 @@
 //! The operating system behind common names: what differs between systems is in the file of each, and nowhere else in this
 //! crate. Facts about processes come from `tenure_lock::ProcessInfo`.
+//!
+//! Descriptors are those of `rustix::fd`, which on Windows are sockets.
 
 #[cfg(target_os = "linux")]
 #[path = "linux.rs"]
 mod system;
-#[cfg(not(target_os = "linux"))]
+#[cfg(windows)]
+#[path = "windows.rs"]
+mod system;
+#[cfg(not(any(target_os = "linux", windows)))]
 #[path = "macos.rs"]
 mod system;
+
+#[cfg(unix)]
+mod terminal;
+#[cfg(unix)]
+mod unix;
 
 #[cfg(all(target_os = "linux", feature = "simulation"))]
 mod simulation;
 
-#[cfg(any(not(target_os = "linux"), feature = "simulation"))]
+#[cfg(all(unix, any(not(target_os = "linux"), feature = "simulation")))]
 mod verified;
 
-pub(crate) use system::*;
+pub use system::*;
+#[cfg(unix)]
+pub(crate) use terminal::Foreground;
+#[cfg(unix)]
+pub use unix::*;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Installed, Machine, TimerCall, TimerEntry, TimerError, refuse_control, remove, write};
+use crate::sys::launchd_domain;
 
 pub fn plist(label: &str, call: &TimerCall) -> Result<String, TimerError> {
     let given: Vec<&str> =
@@ -42,18 +43,15 @@ fn file(machine: &Machine) -> Option<PathBuf> {
     Some(machine.user_home.as_ref()?.join("Library/LaunchAgents").join(format!("{}.plist", machine.name())))
 }
 
-fn domain() -> String {
-    format!("gui/{}", rustix::process::getuid().as_raw())
-}
-
 pub(super) fn install(call: &TimerCall, machine: &Machine) -> Result<Installed, TimerError> {
     let path = file(machine).ok_or(TimerError::NoHome)?;
     write(&path, &plist(&machine.name(), call)?)?;
-    let service = format!("{}/{}", domain(), machine.name());
+    let service = format!("{}/{}", launchd_domain(), machine.name());
     // A loaded agent keeps its old definition, so it is unloaded first.
     launchctl(machine, &[OsStr::new("bootout"), OsStr::new(&service)]);
-    let loaded = launchctl(machine, &[OsStr::new("bootstrap"), OsStr::new(&domain()), path.as_os_str()]);
-    let by_hand = format!("launchctl bootstrap {} '{}'", domain(), path.display());
+    let loaded =
+        launchctl(machine, &[OsStr::new("bootstrap"), OsStr::new(&launchd_domain()), path.as_os_str()]);
+    let by_hand = format!("launchctl bootstrap {} '{}'", launchd_domain(), path.display());
     Ok(Installed {
         entry: TimerEntry {
             shown: path.to_string_lossy().into_owned(),
@@ -65,7 +63,10 @@ pub(super) fn install(call: &TimerCall, machine: &Machine) -> Result<Installed, 
 
 pub(super) fn uninstall(machine: &Machine) -> Result<bool, TimerError> {
     let Some(path) = file(machine).filter(|path| path.exists()) else { return Ok(false) };
-    launchctl(machine, &[OsStr::new("bootout"), OsStr::new(&format!("{}/{}", domain(), machine.name()))]);
+    launchctl(
+        machine,
+        &[OsStr::new("bootout"), OsStr::new(&format!("{}/{}", launchd_domain(), machine.name()))],
+    );
     remove(&path)
 }
 

@@ -6,11 +6,12 @@
 
 use std::fmt::Write as _;
 use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use tenure_core::Timestamp;
+
+use crate::sys;
 
 /// Some file systems record times in seconds: a file written just now may be written again with the same time.
 const TOO_YOUNG: Duration = Duration::from_secs(3);
@@ -28,15 +29,7 @@ pub fn fingerprint(root: &Path, files: &[PathBuf], now: Timestamp) -> Option<Str
             Ok(found) if found.len() == 0 => text.push_str(" -"),
             Ok(found) if is_young(&found, now) => return None,
             Ok(found) => {
-                let _ = write!(
-                    text,
-                    " {}:{}:{}:{}.{}",
-                    found.dev(),
-                    found.ino(),
-                    found.len(),
-                    found.mtime(),
-                    found.mtime_nsec()
-                );
+                let _ = write!(text, " {}", sys::version_of(&found));
             }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => text.push_str(" -"),
             Err(_) => return None,
@@ -46,8 +39,8 @@ pub fn fingerprint(root: &Path, files: &[PathBuf], now: Timestamp) -> Option<Str
 }
 
 fn is_young(file: &Metadata, now: Timestamp) -> bool {
-    file.mtime().saturating_mul(1000).saturating_add(file.mtime_nsec() / 1_000_000)
-        > now.before(TOO_YOUNG).as_millis()
+    let changed = file.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    i64::try_from(changed.as_millis()).unwrap_or(i64::MAX) > now.before(TOO_YOUNG).as_millis()
 }
 
 #[cfg(test)]

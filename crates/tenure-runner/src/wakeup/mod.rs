@@ -14,7 +14,6 @@ mod round;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
 use tenure_core::holder::Liveness;
 use tenure_core::parking::ParkingScope;
 use tenure_core::runner::Runner;
@@ -22,6 +21,7 @@ use tenure_core::store::{Durability, Store};
 use tenure_core::{Context, Error, ErrorCode, Result, kernel};
 
 use crate::reap::{Scope, reap_attempts};
+use crate::sys::Signal;
 use crate::{exclusion, processes};
 
 pub use candidates::{below, expand};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
-use crate::follow::{Watch, Watched};
+use crate::follow::Watched;
 
 pub(crate) const RECHECK: Duration = Duration::from_mins(1);
 
@@ -54,9 +54,9 @@ impl Watched {
     }
 }
 
-impl AsFd for Watch {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.queue.as_fd()
+impl FileWatch {
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.queue.as_fd()
     }
 }
 
@@ -70,7 +70,7 @@ mod tests {
     use tenure_core::event::{EventKind, NewEvent};
     use tenure_core::store::{Durability, EventFilter, Store};
 
-    use super::*;
+    use crate::Watch;
     use crate::connection::{OpenOptions, SqliteStore};
 
     fn open(path: &Path) -> SqliteStore {
@@ -87,9 +87,10 @@ mod tests {
 
     /// Waits for a report, at most so many seconds.
     fn reported(watch: &mut Watch, seconds: i64) -> bool {
-        let mut fds = [PollFd::new(watch, PollFlags::IN)];
         let limit = Timespec { tv_sec: seconds, tv_nsec: 0 };
-        poll(&mut fds, Some(&limit)).unwrap() > 0 && watch.clear()
+        let mut fds = [PollFd::from_borrowed_fd(watch.fd(), PollFlags::IN)];
+        let is_ready = poll(&mut fds, Some(&limit)).unwrap() > 0;
+        is_ready && watch.clear()
     }
 
     #[test]

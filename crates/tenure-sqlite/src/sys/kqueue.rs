@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::event::kqueue::{Event, EventFilter, EventFlags, VnodeEvents, kevent, kqueue};
 
-use crate::follow::{Watch, Watched};
+use crate::follow::Watched;
 
 /// "The file was unlocked by flock(2) or close(2)": the end of a writer's turn.
 const UNLOCKED: VnodeEvents = VnodeEvents::from_bits_retain(0x100);
@@ -70,8 +70,8 @@ impl FileWatch {
     }
 }
 
-impl AsFd for Watch {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.queue.as_fd()
+impl FileWatch {
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.queue.as_fd()
     }
 }

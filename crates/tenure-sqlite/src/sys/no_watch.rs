@@ -3,6 +3,8 @@
 use std::io;
 use std::time::Duration;
 
+use rustix::fd::BorrowedFd;
+
 use crate::follow::Watched;
 
 pub(crate) const RECHECK: Duration = Duration::from_mins(1);
@@ -12,8 +14,14 @@ pub(crate) const RECHECK: Duration = Duration::from_mins(1);
 pub(crate) enum FileWatch {}
 
 impl FileWatch {
-    pub(crate) fn new(_watched: Watched) -> io::Result<Self> {
-        Err(io::ErrorKind::Unsupported.into())
+    pub(crate) fn new(watched: Watched) -> io::Result<Self> {
+        let Watched { folder, database, gate } = watched;
+        let files = format!("{} and {} in {}", database.display(), gate.display(), folder.display());
+        Err(io::Error::new(io::ErrorKind::Unsupported, format!("changes of {files} are not reported here")))
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        match *self {}
     }
 
     pub(crate) fn clear(&mut self) -> bool {

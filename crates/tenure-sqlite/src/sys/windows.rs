@@ -4,10 +4,9 @@ use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Where a file is: its volume and index, and its birth time.
+/// Where a file is: its volume and index. An index is not given to another file later, so the birth time is not needed.
 pub(crate) fn home_of(path: &Path) -> io::Result<String> {
-    let born = std::fs::metadata(path)?.created()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Ok(format!("{}:{}", tenure_lock::file_number(path)?, born.as_nanos()))
+    Ok(tenure_lock::FileId::behind(path)?.to_string())
 }
 
 /// Found out when the file is opened.

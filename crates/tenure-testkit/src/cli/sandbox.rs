@@ -75,6 +75,20 @@ impl Sandbox {
         std::os::unix::fs::symlink(self.suite.binary, self.path("bin/tenure")).unwrap();
     }
 
+    /// Copies these programs into the sandbox, first on its `PATH`. To macOS, or a simulation of it, the copies are no programs
+    /// of the system.
+    pub fn put_own_programs_on_path(&self, names: &[&str]) {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        for name in names {
+            let found =
+                std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
+            // What is not installed is missed by the test that needs it.
+            if let Some(program) = found {
+                std::fs::copy(program, self.path("bin").join(name)).unwrap();
+            }
+        }
+    }
+
     /// Replaces the user's configuration.
     pub fn configure_user(&self, text: &str) {
         let home = self.tenure_home();

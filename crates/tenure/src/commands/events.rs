@@ -1,6 +1,5 @@
 //! `tenure events`: the event feed.
 
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 use serde_json::json;
@@ -125,7 +124,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
         if left.is_some_and(|left| left.is_zero()) {
             return Ok(None);
         }
-        let woken = follower.wait(&[interrupts.as_fd()], left);
+        let woken = follower.wait(&[interrupts.fd()], left);
         if let Some(code) = interrupts.caught() {
             return Err(Report::interrupted(code).silent());
         }

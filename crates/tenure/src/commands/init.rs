@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use crate::project::{self, ProjectPaths};
 use crate::report::{CommandResult, Report};
 use crate::shell_quote::quote;
 use crate::store::Source;
+use crate::sys;
 use crate::text::{Style, Text};
 use crate::trust;
 
@@ -119,7 +119,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Returns its configuration, and whether its database is a copy of another project's.
 fn make(paths: &ProjectPaths, name: &str, app: &mut App<'_>) -> CommandResult<(Config, bool)> {
     let folder = paths.folder();
-    match fs::DirBuilder::new().mode(0o700).create(&folder) {
+    match sys::private_folder().create(&folder) {
         Ok(()) => {}
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && folder.is_dir() => {}
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
@@ -159,19 +159,11 @@ fn make(paths: &ProjectPaths, name: &str, app: &mut App<'_>) -> CommandResult<(C
 /// shared; the folder around it is not. `doctor` reports what could not be changed.
 fn make_private(paths: &ProjectPaths) {
     let folder = paths.folder();
-    close_to_others(&folder);
+    sys::close_to_others(&folder);
     for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
         if entry.path() != paths.config() {
-            close_to_others(&entry.path());
+            sys::close_to_others(&entry.path());
         }
-    }
-}
-
-fn close_to_others(path: &Path) {
-    let Ok(found) = path.symlink_metadata() else { return };
-    let mode = found.permissions().mode();
-    if !found.is_symlink() && mode & 0o077 != 0 {
-        let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700));
     }
 }
 

@@ -6,6 +6,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::report::CommandResult;
 use crate::supervised;
+use crate::unsupported;
 use crate::verbs::{Commands, verbs};
 
 use exclusive::start as start_exclusive;
@@ -116,11 +117,12 @@ impl Command {
 }
 
 /// Runs the command. Without one it runs `status`, or prints a welcome outside a project. An agent under a runner is refused
-/// what it may not do.
+/// what it may not do, and so is every caller what this system cannot do.
 pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> CommandResult<Option<Answer>> {
     supervised::check_flags(app.env, app.global)?;
     if let Some(command) = &command {
         supervised::check(app.env, &command.verb())?;
+        unsupported::check(&command.verb())?;
     }
     match command {
         None => status::bare(app).map(Some),

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use tenure_core::ErrorCode;
 use tenure_core::config::Config;
+use tenure_lock::ProcessInfo;
 use tenure_runner::{ExecRefused, exec_if_running};
 
 use crate::answer::Answer;
@@ -60,7 +61,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     let mut command = Command::new(program);
     let sockets = (!std::io::stdin().is_terminal()).then(|| crate::store::sockets(app.env));
     command.args(rest).env_remove(STORE).env_remove(PROJECT);
-    let supervisor = rustix::process::getppid();
+    let supervisor = ProcessInfo::own_parent();
     let refused = loop {
         let refused = match source.open() {
             Ok(store) => {
@@ -71,7 +72,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
         };
         // Only the supervisor knows how long the lease lasts.
         match refused {
-            ExecRefused::Store(_) if rustix::process::getppid() == supervisor => std::thread::sleep(RETRY),
+            ExecRefused::Store(_) if ProcessInfo::own_parent() == supervisor => std::thread::sleep(RETRY),
             refused => break refused,
         }
     };

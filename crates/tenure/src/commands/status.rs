@@ -1,6 +1,5 @@
 //! `tenure status`: an overview of the project.
 
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -63,7 +62,7 @@ fn watch(app: &mut App<'_>, open: &Open<'_>, identity: &IdentityArgs) -> Command
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok(());
             }
-            let woken = follower.wait(&[interrupts.as_fd()], left);
+            let woken = follower.wait(&[interrupts.fd()], left);
             if let Some(code) = interrupts.caught() {
                 return Err(Report::interrupted(code).silent());
             }

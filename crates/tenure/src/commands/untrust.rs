@@ -9,6 +9,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::project::ProjectPaths;
 use crate::report::CommandResult;
+use crate::sys;
 use crate::text::Text;
 use crate::trust;
 
@@ -28,7 +29,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let paths = match args.path {
         Some(path) => {
             let path = app.env.cwd.join(path);
-            ProjectPaths::new(path.canonicalize().unwrap_or(path))
+            ProjectPaths::new(sys::real_path(&path).unwrap_or(path))
         }
         None => project_or_clone(app)?,
     };

@@ -1,6 +1,12 @@
 //! Linux.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A path without links, by which the same folder is always named alike.
+pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
+    path.canonicalize()
+}
 
 /// The name of this process's controlling terminal, such as `pts/3` or `tty1`. All standard streams may be pipes.
 pub(crate) fn controlling_terminal() -> Option<String> {

@@ -3,8 +3,16 @@
 #[cfg(target_os = "linux")]
 #[path = "linux.rs"]
 mod system;
-#[cfg(not(target_os = "linux"))]
+#[cfg(windows)]
+#[path = "windows.rs"]
+mod system;
+#[cfg(not(any(target_os = "linux", windows)))]
 #[path = "macos.rs"]
 mod system;
 
+#[cfg(unix)]
+mod unix;
+
 pub(crate) use system::*;
+#[cfg(unix)]
+pub(crate) use unix::*;

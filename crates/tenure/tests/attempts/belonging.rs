@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use tenure_lock::ProcessInfo;
 use tenure_testkit::cli::{Running, is_like_macos, lacks_linux, processes, skip};
 
-use crate::project::{HIDDEN, Project, end, finish, wait_for};
+use crate::project::{Project, end, finish, wait_for};
 
 #[test]
 fn a_process_without_its_environment_is_reaped_by_its_group() {
@@ -25,7 +25,8 @@ fn a_process_without_its_environment_is_reaped_by_its_group() {
 
 #[test]
 fn a_supervisor_ends_orphans_without_environment_and_group() {
-    if lacks_linux("a_supervisor_ends_orphans_without_environment_and_group", HIDDEN) {
+    let why = "an orphan without its environment, in a session of its own, is not handed to the supervisor";
+    if lacks_linux("a_supervisor_ends_orphans_without_environment_and_group", why) {
         return;
     }
     let project = Project::new();
@@ -97,14 +98,11 @@ fn tmux(project: &Project, words: &[&str]) -> i32 {
 
 #[test]
 fn a_persons_tmux_session_survives_the_agent_that_started_the_first_server() {
-    if lacks_linux("a_persons_tmux_session_survives_the_agent_that_started_the_first_server", HIDDEN) {
-        return;
-    }
     if Command::new("tmux").arg("-V").output().is_err() {
         skip("tmux is not installed");
         return;
     }
-    let project = Project::new();
+    let project = Project::with_own_programs();
     let script = "tmux new-session -d 'echo $$ > agents; exec sleep 60'
                   while [ ! -e go ]; do sleep 0.02; done";
     let mut run = project.command(&["tasks", "run", "T", "--", "sh", "-c", script]);
@@ -123,14 +121,11 @@ fn a_persons_tmux_session_survives_the_agent_that_started_the_first_server() {
 
 #[test]
 fn a_server_of_the_agent_survives_while_a_person_has_it_on_a_terminal() {
-    if lacks_linux("a_server_of_the_agent_survives_while_a_person_has_it_on_a_terminal", HIDDEN) {
-        return;
-    }
     if Command::new("tmux").arg("-V").output().is_err() {
         skip("tmux is not installed");
         return;
     }
-    let project = Project::new();
+    let project = Project::with_own_programs();
     let script = "tmux -S shared new-session -d 'sleep 60'
                   setsid -f sh -c 'echo $$ > leftover; exec sleep 60'
                   touch up; while [ ! -e go ]; do sleep 0.02; done";
@@ -192,10 +187,8 @@ impl Drop for ControlGroup {
 
 #[test]
 fn a_control_group_finds_what_cleared_its_environment_left_its_group_and_lost_its_supervisor() {
-    if lacks_linux(
-        "a_control_group_finds_what_cleared_its_environment_left_its_group_and_lost_its_supervisor",
-        HIDDEN,
-    ) {
+    let name = "a_control_group_finds_what_cleared_its_environment_left_its_group_and_lost_its_supervisor";
+    if lacks_linux(name, "there are no control groups") {
         return;
     }
     let Some(group) = ControlGroup::create("tenure-test") else {

@@ -1,9 +1,9 @@
 //! What the end of a command means for its task.
 
 use rustix::process::Signal;
-use tenure_testkit::cli::{lacks_linux, processes};
+use tenure_testkit::cli::processes;
 
-use crate::project::{HIDDEN, Project, end, wait_for};
+use crate::project::{Project, end, wait_for};
 
 fn run(project: &Project, script: &str) -> i32 {
     project.code(&["tasks", "run", "T", "--agent", "a", "--", "sh", "-c", script])
@@ -119,10 +119,7 @@ fn a_command_that_cannot_be_started_is_charged_and_exits_as_a_shell_would() {
 
 #[test]
 fn processes_that_the_command_leaves_behind_are_reaped() {
-    if lacks_linux("processes_that_the_command_leaves_behind_are_reaped", HIDDEN) {
-        return;
-    }
-    let project = Project::new();
+    let project = Project::with_own_programs();
     project.configure("runners: {killGrace: 1s}");
     let script = "sh -c 'trap \"\" TERM; echo $$ >> left; while :; do sleep 1; done' &
                   setsid sh -c 'echo $$ >> left; sleep 120' &

@@ -3,14 +3,11 @@
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 use tenure_testkit::cli::{self, Running, Sandbox, StoreKind, Suite, until_within};
-
-/// Why a test of orphans cannot pass on macOS.
-pub(crate) const HIDDEN: &str =
-    "an orphan that runs a program of the system in its own session is neither handed over nor marked";
 
 const SUITE: Suite = Suite { binary: env!("CARGO_BIN_EXE_tenure"), store: StoreKind::Sqlite };
 
@@ -33,8 +30,19 @@ impl Deref for Project {
 }
 
 impl Project {
+    /// The programs that a command uses are those of the system, whose environment macOS does not show.
     pub(crate) fn new() -> Self {
+        Self::in_sandbox(Sandbox::new(SUITE))
+    }
+
+    /// The programs that a command uses are its own, as those of coding agents are.
+    pub(crate) fn with_own_programs() -> Self {
         let sandbox = Sandbox::new(SUITE);
+        sandbox.put_own_programs_on_path(&["sh", "sleep", "tmux"]);
+        Self::in_sandbox(sandbox)
+    }
+
+    fn in_sandbox(sandbox: Arc<Sandbox>) -> Self {
         sandbox.put_tenure_on_path();
         let project = Self(sandbox.project("p"));
         project.ok(&["task", "add", "the task", "--id", "T"]);

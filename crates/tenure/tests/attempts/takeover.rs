@@ -1,9 +1,9 @@
 //! Two workers never run on one task, however the first one ended.
 
 use rustix::process::Signal;
-use tenure_testkit::cli::{Running, lacks_linux, processes};
+use tenure_testkit::cli::{Running, processes};
 
-use crate::project::{HIDDEN, Project, end, finish, wait_for};
+use crate::project::{Project, end, finish, wait_for};
 
 /// Processes that are hard to find or kill: double-forked, ignoring SIGTERM, one in another session, one without the
 /// environment. They write their pids to `old`, five lines, and their mark to `mark`.
@@ -47,10 +47,7 @@ fn assert_none_left(project: &Project, old: &[u32]) {
 
 #[test]
 fn a_takeover_starts_when_all_processes_of_a_killed_supervisor_are_gone() {
-    if lacks_linux("a_takeover_starts_when_all_processes_of_a_killed_supervisor_are_gone", HIDDEN) {
-        return;
-    }
-    let project = Project::new();
+    let project = Project::with_own_programs();
     let (first, old) = start_first(&project, "10m");
     let second = start_second(&project);
     project.wait_for_waiter();
@@ -63,10 +60,7 @@ fn a_takeover_starts_when_all_processes_of_a_killed_supervisor_are_gone() {
 
 #[test]
 fn a_takeover_from_a_paused_supervisor_reaps_its_processes_and_refuses_its_writes() {
-    if lacks_linux("a_takeover_from_a_paused_supervisor_reaps_its_processes_and_refuses_its_writes", HIDDEN) {
-        return;
-    }
-    let project = Project::new();
+    let project = Project::with_own_programs();
     let (first, old) = start_first(&project, "1s");
     let lock = project.lock();
     let (fence, holder) = (lock["fence"].to_string(), lock["holder"]["id"].as_str().unwrap().to_owned());
@@ -91,15 +85,12 @@ fn a_takeover_from_a_paused_supervisor_reaps_its_processes_and_refuses_its_write
 
 #[test]
 fn a_bare_claim_returns_only_when_the_old_processes_are_gone() {
-    if lacks_linux("a_bare_claim_returns_only_when_the_old_processes_are_gone", HIDDEN) {
-        return;
-    }
     for claim in [
         &["task", "claim", "T"][..],
         &["task", "next", "--claim"],
         &["task", "update", "T", "--status", "in_progress"],
     ] {
-        let project = Project::new();
+        let project = Project::with_own_programs();
         let (first, old) = start_first(&project, "10m");
         first.signal(Signal::KILL);
         assert_eq!(end(first).0, 137);
@@ -127,10 +118,7 @@ fn a_command_that_runs_on_after_releasing_its_task_is_reaped_by_the_next_claim()
 
 #[test]
 fn a_cleanup_reaps_what_a_dead_supervisor_left() {
-    if lacks_linux("a_cleanup_reaps_what_a_dead_supervisor_left", HIDDEN) {
-        return;
-    }
-    let project = Project::new();
+    let project = Project::with_own_programs();
     let (first, old) = start_first(&project, "10m");
     first.signal(Signal::KILL);
     assert_eq!(end(first).0, 137);

@@ -54,6 +54,7 @@ mod supervised;
 mod tables;
 mod tasks;
 mod trust;
+mod unsupported;
 mod wakeup;
 mod walk;
 mod whoami;

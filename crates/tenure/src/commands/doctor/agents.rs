@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tenure_core::config::Permissions;
+use tenure_runner::SYSTEM_HAS_SANDBOX;
 use tenure_runner::agents::{AccessError, Agent};
 use tenure_runner::preset::{self, AgentCommand, PresetError, PresetSource};
 
@@ -77,7 +78,7 @@ fn sandbox(app: &App<'_>, agent: &AgentCommand, found: &mut Examination) {
     let sandboxed = agent.granted.as_ref().is_some_and(|granted| {
         granted.permissions == Permissions::Work && granted.has_sandbox && agent.agent.name == "claude"
     });
-    if !sandboxed || cfg!(target_os = "macos") {
+    if !sandboxed || SYSTEM_HAS_SANDBOX {
         return;
     }
     let args = ["--ro-bind", "/", "/", "--unshare-net", "--unshare-pid", "--dev", "/dev", "true"];

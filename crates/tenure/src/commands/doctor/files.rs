@@ -1,7 +1,5 @@
 //! Permissions, disk space, and the sockets of dead processes.
 
-use std::fs::Permissions;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tenure_sqlite::Directory;
@@ -12,6 +10,7 @@ use crate::app::App;
 use crate::project::ProjectPaths;
 use crate::shell_quote::quote;
 use crate::store;
+use crate::sys;
 
 /// Warn below this many free bytes.
 const DISK_LOW: u64 = 100 * 1024 * 1024;
@@ -39,21 +38,17 @@ pub(super) fn examine(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut E
     for path in private(app, paths) {
         let Ok(meta) = path.metadata() else { continue };
         let shown = quote(&path.to_string_lossy());
-        if meta.uid() != rustix::process::geteuid().as_raw() {
-            let sentence = format!("{} belongs to another user (uid {})", path.display(), meta.uid());
-            found.findings.push(Finding::problem(
-                "permissions",
-                sentence,
-                format!("sudo chown \"$(id -u)\" {shown}"),
-            ));
-        } else if meta.mode() & 0o077 != 0 {
-            let sentence =
-                format!("{} is accessible to other users (mode {:o})", path.display(), meta.mode() & 0o777);
-            found
-                .findings
-                .push(Finding::warning("permissions", sentence, format!("chmod go-rwx {shown}")).fixable());
-        } else if meta.mode() & 0o200 == 0 {
-            let sentence = format!("{} is not writable", path.display());
+        let path = path.display();
+        if let Some((owner, _)) = sys::other_owner(&meta) {
+            let sentence = format!("{path} belongs to another user (uid {owner})");
+            let fix = format!("sudo chown \"$(id -u)\" {shown}");
+            found.findings.push(Finding::problem("permissions", sentence, fix));
+        } else if let Some(mode) = sys::shared_mode(&meta) {
+            let sentence = format!("{path} is accessible to other users (mode {mode:o})");
+            let fix = format!("chmod go-rwx {shown}");
+            found.findings.push(Finding::warning("permissions", sentence, fix).fixable());
+        } else if !sys::is_writable(&meta) {
+            let sentence = format!("{path} is not writable");
             found.findings.push(Finding::problem("permissions", sentence, format!("chmod u+w {shown}")));
         }
     }
@@ -73,8 +68,7 @@ pub(super) fn examine(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut E
 }
 
 fn disk(folder: &Path, found: &mut Examination) {
-    let Ok(space) = rustix::fs::statvfs(folder) else { return };
-    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    let Some(free) = sys::free_space(folder) else { return };
     let shown = quote(&folder.to_string_lossy());
     let sentence = format!("{} MB free at {}", free / 1024 / 1024, folder.display());
     match free {
@@ -91,11 +85,7 @@ fn disk(folder: &Path, found: &mut Examination) {
 pub(super) fn fix(app: &App<'_>, paths: Option<&ProjectPaths>) {
     for path in private(app, paths) {
         // A failure is reported by the second examination.
-        if let Ok(meta) = path.metadata()
-            && meta.mode() & 0o077 != 0
-        {
-            let _ = std::fs::set_permissions(&path, Permissions::from_mode(meta.mode() & 0o700));
-        }
+        sys::close_to_others(&path);
     }
     tenure_sqlite::sweep_doorbells(&store::doorbells(app.env), true);
 }

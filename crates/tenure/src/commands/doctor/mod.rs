@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use tenure_core::ErrorCode;
+use tenure_runner::can_supervise;
 
 use crate::answer::{Answer, Hint};
 use crate::app::App;
@@ -72,8 +73,11 @@ fn examine(app: &mut App<'_>) -> CommandResult<Examination> {
         }
     }
     files::examine(app, paths, &mut examination);
-    unattended::examine(app, paths, &mut examination)?;
-    agents::examine(app, project.as_ref(), &mut examination);
+    // Neither timers nor agents can be used where runners cannot.
+    if can_supervise() {
+        unattended::examine(app, paths, &mut examination)?;
+        agents::examine(app, project.as_ref(), &mut examination);
+    }
     examination.findings.sort_by_key(|finding| finding.severity);
     Ok(examination)
 }

@@ -116,7 +116,7 @@ fn timer(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut Examination) {
         if timer.entry.is_none() {
             continue;
         }
-        let home = app.env.var("HOME").map(Path::new);
+        let home = app.env.user_home();
         if let Some(folder) = home.zip(paths).and_then(|(home, paths)| hidden_folder(home, &paths.root))
             && timer.kind == Kind::Launchd
         {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tenure_core::Error;
 use tenure_core::lease::{Attempt, AttemptState};
-use tenure_lock::{ExclusiveError, ExclusiveLock, Liveness};
+use tenure_lock::{ExclusiveError, ExclusiveLock, Liveness, ProcessInfo};
 use tenure_runner::exclusion;
 
 use super::{describe, failed, object, root};
@@ -67,8 +67,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
 }
 
 pub(super) fn parent() -> CommandResult<u32> {
-    rustix::process::getppid()
-        .and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok())
+    ProcessInfo::own_parent()
         .ok_or_else(|| Report::usage("there is no parent process to hold the lock; give one with --pid"))
 }
 

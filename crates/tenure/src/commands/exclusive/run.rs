@@ -1,17 +1,14 @@
 //! `tenure exclusive run`: runs a command under the exclusive lock.
 
 use std::ffi::OsString;
-use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
-use rustix::process::Signal;
 use serde_json::json;
 use tenure_core::ErrorCode;
 use tenure_lock::{ExclusiveLock, Release};
-use tenure_runner::{Process, exclusion, limit_for, until_any};
+use tenure_runner::{Process, Signal, exclusion, limit_for, signal_of, until_any};
 
 use super::acquire::{Patience, take};
 use super::{failed, root, start};
@@ -19,6 +16,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::interrupt::Interrupts;
 use crate::report::{CommandResult, Report};
+use crate::sys;
 use crate::text::Text;
 
 /// The timeout of a poll that waits for a signal or the command's exit. When it passes, the poll is repeated.
@@ -65,7 +63,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
 
 /// The exit code as shells report it: the command's own, or 128 plus the signal.
 fn code_of(status: ExitStatus) -> u8 {
-    let number = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    let number = status.code().unwrap_or_else(|| 128 + signal_of(status).unwrap_or(0));
     u8::try_from(number & 0xff).unwrap_or(1)
 }
 
@@ -81,11 +79,12 @@ fn supervise(
     let mut child = spawn(app, root, lock, command)?;
     // Not collected yet, so the pid is the child's.
     let Some(process) = Process::open(child.id()) else { return child.wait().map_err(broken) };
-    let fds: Vec<_> = process.fd().into_iter().chain([interrupts.as_fd()]).collect();
+    let fds: Vec<_> = process.fd().into_iter().chain([interrupts.fd()]).collect();
     loop {
         until_any(&fds, limit_for(Some(&process), LONG));
+        // Ctrl+C at a terminal has reached the command as well.
         if let Some(code) = interrupts.take()
-            && !(code == 130 && terminal_sent_it())
+            && !(code == 130 && sys::is_in_foreground())
         {
             let signal = if code == 130 { Signal::INT } else { Signal::TERM };
             let _ = process.signal(signal);
@@ -114,8 +113,7 @@ fn spawn(app: &App<'_>, root: &Path, lock: &ExclusiveLock, command: &[OsString])
     spawned.arg("start-exclusive").arg("--").args(command).current_dir(&app.env.cwd);
     spawned.env(start::ROOT, root).env(start::LOCK, text);
     if app.global.json {
-        let stderr = std::io::stderr().as_fd().try_clone_to_owned();
-        spawned.stdout(Stdio::from(stderr.map_err(|e| failed("standard error is closed", e))?));
+        spawned.stdout(sys::standard_error().map_err(|e| failed("standard error is closed", e))?);
     }
     spawned.spawn().map_err(|e| failed("cannot start the command", e))
 }
@@ -127,9 +125,4 @@ fn can_be_found(app: &App<'_>, program: &OsString) -> bool {
     }
     let path = app.env.vars.get(&OsString::from("PATH")).cloned().unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
-}
-
-/// Whether the command received the SIGINT as well: Ctrl+C at a terminal reaches the whole foreground process group.
-fn terminal_sent_it() -> bool {
-    rustix::termios::tcgetpgrp(std::io::stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
 }

@@ -1,13 +1,12 @@
 //! `tenure start-exclusive`: takes the exclusive lock over from `exclusive run` and then execs the command.
 
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
 use tenure_core::ErrorCode;
 use tenure_lock::ExclusiveLock;
-use tenure_runner::exclusion;
+use tenure_runner::{exclusion, exec};
 
 use super::failed;
 use crate::answer::Answer;
@@ -42,7 +41,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
             "the exclusive lock was taken by another holder",
         ));
     }
-    let error = Command::new(program).args(rest).env_remove(ROOT).env_remove(LOCK).exec();
+    let error = exec(Command::new(program).args(rest).env_remove(ROOT).env_remove(LOCK));
     let mut report =
         Report::new(ErrorCode::General, format!("cannot run {}: {error}", program.to_string_lossy()));
     report.exit = Some(if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 });

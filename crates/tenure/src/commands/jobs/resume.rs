@@ -56,7 +56,7 @@ pub(in crate::commands) fn resume(
     if let Some(name) = options.detached {
         let object = open.read(|view| view::whole(view, open, &job, 0))?.1;
         app.printer.answer(name, &Answer::new(json!({"job": object}), Text::new()));
-        crate::commands::runners::leave_streams();
+        crate::sys::leave_streams();
         // Standard output is closed; the result is in the job's rows.
         return carry_out(app, open, &process, &job, &lease).map(|_| None);
     }

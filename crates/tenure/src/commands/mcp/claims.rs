@@ -1,8 +1,8 @@
 //! Claims over MCP: one try at a time, with a ticket that is kept from one try to the next.
 
-use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
+use rustix::fd::OwnedFd;
 use tenure_core::duration::format_rounded;
 use tenure_core::error::{Locked, ReservedWork, TaskName};
 use tenure_core::holder::{Caller, Incarnation};
@@ -73,7 +73,7 @@ impl McpHandler<'_, '_> {
                 let why = in_the_way(locked.as_deref(), reserved.as_ref());
                 queued.locked = locked;
                 let env = self.app.env;
-                let bell = queued.doorbell.as_ref().and_then(|bell| bell.as_fd().try_clone_to_owned().ok());
+                let bell = queued.doorbell.as_ref().and_then(|bell| bell.fd().try_clone_to_owned().ok());
                 let holders = watch.iter().filter_map(|who| waiting::watch_exit(who, env.judge.as_ref()));
                 let wake: Vec<OwnedFd> = bell.into_iter().chain(holders).collect();
                 let expiry = until.map(|at| at.since(env.clock.now()) + Duration::from_millis(1));

@@ -9,6 +9,7 @@ use tenure_sqlite::{Directory, KnownProject};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::report::{CommandResult, Report};
+use crate::sys;
 use crate::text::Text;
 use crate::trust;
 
@@ -65,7 +66,7 @@ pub(super) fn change(
         Some(path) => app.env.cwd.join(path),
         None => app.find().map_or_else(|_| app.env.cwd.clone(), |project| project.paths.root),
     };
-    let path = path.canonicalize().unwrap_or(path);
+    let path = sys::real_path(&path).unwrap_or(path);
     let not_registered = || {
         Report::new(ErrorCode::General, format!("{} is not registered", path.display()))
             .hint("see all projects", "tenure projects list")

@@ -19,7 +19,7 @@ mod stop;
 mod wakeup;
 
 pub(super) use resume::resume;
-pub(super) use start::{first_answer, leave_streams, own_command};
+pub(super) use start::{first_answer, own_command};
 
 /// Start, list, stop and wake up runners, and read their logs
 ///

@@ -32,6 +32,7 @@ use crate::printer::CommandName;
 use crate::report::{CommandResult, Report};
 use crate::resume_lock;
 use crate::shell_quote::quote;
+use crate::sys;
 use crate::text::{Style, Text};
 use crate::trust::Examined;
 
@@ -236,7 +237,7 @@ pub(super) fn options(
 /// The agents' folder: the linked worktree in which the runner was started, otherwise the project's root.
 fn workdir(app: &App<'_>, open: &Open<'_>) -> PathBuf {
     let start = app.start().unwrap_or_else(|_| open.paths.root.clone());
-    let start = start.canonicalize().unwrap_or(start);
+    let start = sys::real_path(&start).unwrap_or(start);
     if start.starts_with(&open.paths.root) {
         return open.paths.root.clone();
     }
@@ -395,7 +396,8 @@ pub(super) fn serve(
     let ran = daemon::run(&cx, &mut |runner| {
         if let Some(name) = how.first {
             printer.answer(name, &Answer::new(data(runner), Text::new()));
-            leave_streams();
+            // The caller reads until end of file, and must not wait for the runner to end.
+            sys::leave_streams();
         }
     });
     let summary = ran?;
@@ -413,14 +415,4 @@ fn result(summary: &RunnerSummary, mut data: Value, once: bool) -> Answer {
     let mut text = Text::new();
     text.line(format!("{} completed, {} not completed", summary.completed, summary.failed));
     Answer::new(data, text).exit(u8::from(once && summary.failed > 0))
-}
-
-/// Redirects the standard streams to `/dev/null`: the caller reads until end of file, and must not wait for the runner to
-/// end.
-pub(in crate::commands) fn leave_streams() {
-    if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
-        let _ = rustix::stdio::dup2_stdin(&null);
-        let _ = rustix::stdio::dup2_stdout(&null);
-        let _ = rustix::stdio::dup2_stderr(&null);
-    }
 }

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::process::Signal;
 use serde_json::{Value, json};
 use tenure_core::ErrorCode;
 use tenure_core::runner::Runner;
+use tenure_runner::Signal;
 use tenure_runner::processes::signal_one;
 use tenure_sqlite::{Directory, KnownRunner};
 

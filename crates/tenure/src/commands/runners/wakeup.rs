@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,6 +31,7 @@ use crate::printer::Printer;
 use crate::project::{Project, ProjectPaths};
 use crate::report::{CommandResult, Report};
 use crate::short_id::ShortIds;
+use crate::sys;
 use crate::table::{Table, cut, cut_start, keep};
 use crate::text::{Style, Text};
 use crate::{tracked, trust};
@@ -184,7 +184,8 @@ fn take_turn(app: &App<'_>, home: &Path) -> CommandResult<Turn> {
     let failed = |e: &std::io::Error| Report::io(e, ErrorCode::General, "lock", &path);
     crate::atomic::make_folder(home).map_err(|e| failed(&e))?;
     let mut options = File::options();
-    let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+    options.read(true).write(true).create(true).truncate(false);
+    let file = sys::with_mode(&mut options, 0o600).open(&path);
     let file = file.map_err(|e| failed(&e))?;
     match file.try_lock() {
         Ok(()) => Ok(Turn::Ours(Some(file))),

@@ -14,6 +14,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::report::{CommandResult, Report};
 use crate::shell_quote::quote;
+use crate::sys;
 use crate::text::{Style, Text};
 
 const BY_HAND: &str = "add the server by hand: command `tenure`, argument `mcp`";
@@ -40,10 +41,12 @@ fn file(app: &App<'_>, client: Client) -> CommandResult<PathBuf> {
 
 /// A file of a client that keeps its configuration in the user's home, or in the folder that `variable` names.
 fn in_home(app: &App<'_>, variable: &str, folder: &str, file: &str) -> CommandResult<PathBuf> {
-    match (app.env.var(variable), app.env.var("HOME")) {
+    match (app.env.var(variable), app.env.user_home()) {
         (Some(own), _) => Ok(app.env.cwd.join(own).join(file)),
-        (None, Some(home)) => Ok(Path::new(home).join(folder).join(file)),
-        (None, None) => Err(Report::new(ErrorCode::Config, format!("neither HOME nor {variable} is set"))),
+        (None, Some(home)) => Ok(home.join(folder).join(file)),
+        (None, None) => {
+            Err(Report::new(ErrorCode::Config, format!("neither {} nor {variable} is set", sys::HOME)))
+        }
     }
 }
 

@@ -1,13 +1,13 @@
 //! A private folder for files that are not complete yet.
 
 use std::ffi::OsString;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tenure_core::ErrorCode;
 
 use crate::env::Env;
 use crate::report::{CommandResult, Report};
+use crate::sys;
 
 /// Removed with everything in it when it is dropped.
 #[derive(Debug)]
@@ -16,10 +16,7 @@ pub(super) struct Scratch(PathBuf);
 impl Scratch {
     pub(super) fn inside(folder: &Path, env: &Env) -> CommandResult<Self> {
         let path = folder.join(format!(".tenure-{}", env.ids.uuid()));
-        std::fs::DirBuilder::new()
-            .mode(0o700)
-            .create(&path)
-            .map_err(|e| Report::io(&e, ErrorCode::General, "make", &path))?;
+        sys::private_folder().create(&path).map_err(|e| Report::io(&e, ErrorCode::General, "make", &path))?;
         Ok(Self(path))
     }
 
@@ -32,9 +29,7 @@ impl Scratch {
         let copy = self.path("copy");
         std::fs::copy(file, &copy).map_err(|e| Report::io(&e, ErrorCode::General, "read", file))?;
         // It has the mode of the original, which may be read-only.
-        let writable = std::fs::Permissions::from_mode(0o600);
-        std::fs::set_permissions(&copy, writable)
-            .map_err(|e| Report::io(&e, ErrorCode::General, "write", &copy))?;
+        sys::make_writable(&copy).map_err(|e| Report::io(&e, ErrorCode::General, "write", &copy))?;
         let log = |file: &Path| {
             let mut name = OsString::from(file);
             name.push("-wal");

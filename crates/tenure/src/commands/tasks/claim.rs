@@ -14,6 +14,7 @@ use crate::identity::{Identity, IdentityArgs};
 use crate::reap;
 use crate::report::{CommandResult, Report};
 use crate::shell_quote::quote;
+use crate::unsupported;
 use crate::waiting::{self, Claim, ClaimRequest, NamedTask};
 
 /// Claim a task: you hold it until the lease expires
@@ -36,6 +37,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let mut identity = app.identity(&args.identity)?;
     let joined = join_if_anonymous(app, &mut identity);
+    if args.while_pid.is_some() {
+        unsupported::check_flag("--while-pid")?;
+    }
     let process = args.while_pid.map(living).transpose()?;
     let (terms, patience) = (args.claim.terms(&open), args.claim.patience(app, &open));
     let caller = |task: Option<&TaskName>| {

@@ -1,8 +1,7 @@
 //! `tenure tasks run`.
 
 use std::ffi::OsString;
-use std::os::fd::AsFd;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
@@ -24,6 +23,7 @@ use crate::identity::IdentityArgs;
 use crate::interrupt::Interrupts;
 use crate::reap;
 use crate::report::{CommandResult, Report};
+use crate::sys;
 use crate::text::{Style, Text};
 use crate::waiting::{self, Claim, ClaimRequest, NamedTask};
 
@@ -176,8 +176,7 @@ fn command(app: &App<'_>, open: &Open<'_>, granted: &Grant, words: &[OsString]) 
     pass_proof(&mut command, granted);
     if app.global.json {
         // Standard output is for the one JSON object.
-        let stderr = std::io::stderr().as_fd().try_clone_to_owned();
-        command.stdout(Stdio::from(stderr.map_err(|e| failed("standard error is closed", e))?));
+        command.stdout(sys::standard_error().map_err(|e| failed("standard error is closed", e))?);
     }
     Ok(command)
 }

@@ -33,14 +33,14 @@ pub(in crate::commands) fn parse_kind(text: &str) -> Result<Kind, String> {
 pub(in crate::commands) fn machine(app: &App<'_>) -> Machine {
     Machine {
         vars: app.env.vars.clone(),
-        user_home: app.env.var("HOME").map(PathBuf::from),
+        user_home: app.env.user_home().map(PathBuf::from),
         home: own_home(app),
     }
 }
 
 /// `TENURE_HOME`, unless it is the default.
 fn own_home(app: &App<'_>) -> Option<String> {
-    let usual = app.env.var("HOME").map(|home| Path::new(home).join(".tenure"));
+    let usual = app.env.user_home().map(|home| home.join(".tenure"));
     let home = app.env.home().filter(|home| Some(home) != usual.as_ref())?;
     Some(home.to_string_lossy().into_owned())
 }

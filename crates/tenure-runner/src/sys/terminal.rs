@@ -15,6 +15,8 @@ use rustix::process::{
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 use signal_hook::SigId;
 
+use super::unix::pid_of;
+
 #[derive(Debug)]
 pub(crate) struct Foreground {
     terminal: File,
@@ -27,7 +29,8 @@ pub(crate) struct Foreground {
 
 impl Foreground {
     /// Gives the terminal to the command, if this process is in the foreground.
-    pub(crate) fn hand_to(command: Pid) -> Option<Self> {
+    pub(crate) fn hand_to(command: u32) -> Option<Self> {
+        let theirs = pid_of(command)?;
         let terminal = File::options().read(true).write(true).open("/dev/tty").ok()?;
         // Checked first: it fails if our process group was created outside this pid namespace and has no number here.
         let front = tcgetpgrp(&terminal).ok()?;
@@ -40,7 +43,7 @@ impl Foreground {
         let registered = signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, tell).ok()?;
         // A background process can take the terminal back only while it blocks this signal.
         let _ = SigSet::from(Blockable::SIGTTOU).thread_block();
-        let foreground = Self { terminal, ours, theirs: command, changes, registered };
+        let foreground = Self { terminal, ours, theirs, changes, registered };
         foreground.give();
         Some(foreground)
     }
@@ -57,6 +60,11 @@ impl Foreground {
         }
     }
 
+    /// Readable when the command has stopped, ended or continued.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.changes.as_fd()
+    }
+
     fn give(&self) {
         if tcgetpgrp(&self.terminal) == Ok(self.ours) {
             let _ = tcsetpgrp(&self.terminal, self.theirs);
@@ -69,12 +77,6 @@ impl Foreground {
         if tcgetpgrp(&self.terminal) == Ok(self.theirs) {
             let _ = tcsetpgrp(&self.terminal, self.ours);
         }
-    }
-}
-
-impl AsFd for Foreground {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.changes.as_fd()
     }
 }
 

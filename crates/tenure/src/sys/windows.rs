@@ -1,0 +1,128 @@
+//! Windows. Who can read a new file or folder is inherited from the folder that it is in.
+
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use signal_hook::SigId;
+use tenure_runner::LocalStream;
+
+pub(crate) const HOME: &str = "USERPROFILE";
+
+pub(crate) const USER: [&str; 2] = ["USERNAME", "USER"];
+
+/// A path without links, by which the same folder is always named alike: in the case in which the names were created. A path of
+/// a drive is returned in the form that people and other programs know.
+pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
+    let real = path.canonicalize()?;
+    let short = real.to_str().and_then(|text| text.strip_prefix(r"\\?\"));
+    let is_of_drive = |text: &&str| text.as_bytes().get(1) == Some(&b':');
+    Ok(short.filter(is_of_drive).map_or_else(|| real.clone(), PathBuf::from))
+}
+
+/// How late Ctrl+C may be noticed.
+const CHECK_SIGNAL: Duration = Duration::from_millis(50);
+
+pub(crate) fn nameless_user() -> String {
+    "user".to_owned()
+}
+
+/// The temporary directory is the user's own.
+pub(crate) fn folder_of_user() -> String {
+    "tenure".to_owned()
+}
+
+/// Not asked for.
+pub(crate) fn terminal_size() -> Option<(usize, usize)> {
+    None
+}
+
+/// There is no such limit.
+pub(crate) fn survive_file_size_limit() {}
+
+/// A handler can only set a number, so a thread checks it until the handlers are gone.
+pub(crate) fn ring_at(
+    _signals: &[i32],
+    bell: &LocalStream,
+    caught: &Arc<AtomicUsize>,
+) -> io::Result<Vec<SigId>> {
+    let (mut bell, caught) = (bell.try_clone()?, Arc::clone(caught));
+    let check = move || {
+        while Arc::strong_count(&caught) > 1 {
+            if caught.load(Ordering::SeqCst) != 0 && bell.write_all(&[0]).is_err() {
+                return;
+            }
+            std::thread::sleep(CHECK_SIGNAL);
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(check)?;
+    Ok(Vec::new())
+}
+
+/// Commands of which this would matter are not on Windows yet.
+pub(crate) fn is_in_foreground() -> bool {
+    true
+}
+
+pub(crate) fn standard_error() -> io::Result<Stdio> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+pub(crate) fn leave_streams() {}
+
+/// Owners are not compared.
+pub(crate) fn other_owner(_found: &Metadata) -> Option<(u32, u32)> {
+    None
+}
+
+/// Access lists are not read.
+pub(crate) fn shared_mode(_found: &Metadata) -> Option<u32> {
+    None
+}
+
+pub(crate) fn is_writable(found: &Metadata) -> bool {
+    !found.permissions().readonly()
+}
+
+pub(crate) fn close_to_others(_path: &Path) {}
+
+pub(crate) fn make_writable(path: &Path) -> io::Result<()> {
+    let mut permissions = std::fs::metadata(path)?.permissions();
+    #[expect(clippy::permissions_set_readonly_false, reason = "on Windows it is an attribute of the file")]
+    permissions.set_readonly(false);
+    std::fs::set_permissions(path, permissions)
+}
+
+pub(crate) fn free_space(_folder: &Path) -> Option<u64> {
+    None
+}
+
+pub(crate) fn private_folder() -> DirBuilder {
+    DirBuilder::new()
+}
+
+pub(crate) fn with_mode(options: &mut OpenOptions, _mode: u32) -> &mut OpenOptions {
+    options
+}
+
+pub(crate) fn copy_mode(file: &File, of: &Metadata) -> io::Result<()> {
+    file.set_permissions(of.permissions())
+}
+
+/// A folder cannot be locked, so a file in it is, which remains.
+pub(crate) fn open_to_lock(folder: &Path) -> io::Result<File> {
+    File::options().write(true).create(true).truncate(false).open(folder.join(".lock"))
+}
+
+pub(crate) fn controlling_terminal() -> Option<String> {
+    None
+}
+
+/// A binary that runs cannot be deleted.
+pub(crate) fn running_binary() -> Option<PathBuf> {
+    None
+}
