@@ -230,9 +230,13 @@ mod tests {
         let output = claim.output_schema.unwrap();
         assert_eq!(
             output["anyOf"],
-            json!([{"required": ["task", "lease", "takenOver"]}, {"required": ["error"]}])
+            json!([
+                {"required": ["task", "lease", "takenOver", "messages", "moreMessages", "lastRemark"]},
+                {"required": ["error"]}
+            ])
         );
-        for field in ["task", "lease", "takenOver", "error", "lost"] {
+        for field in ["task", "lease", "takenOver", "messages", "moreMessages", "lastRemark", "error", "lost"]
+        {
             assert!(output["properties"].get(field).is_some(), "{field}");
         }
         let lease = &output["properties"]["lease"];

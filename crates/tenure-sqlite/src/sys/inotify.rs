@@ -64,6 +64,7 @@ impl FileWatch {
 mod tests {
     use std::path::Path;
     use std::sync::Arc;
+    use std::time::{Duration, Instant};
 
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use tenure_core::SystemClock;
@@ -85,12 +86,19 @@ mod tests {
         store.read(|view| view.count_events(&EventFilter { limit: 1, ..EventFilter::default() })).unwrap()
     }
 
-    /// Waits for a report, at most so many seconds.
-    fn reported(watch: &mut Watch, seconds: i64) -> bool {
-        let limit = Timespec { tv_sec: seconds, tv_nsec: 0 };
-        let mut fds = [PollFd::from_borrowed_fd(watch.fd(), PollFlags::IN)];
-        let is_ready = poll(&mut fds, Some(&limit)).unwrap() > 0;
-        is_ready && watch.clear()
+    /// Waits for a report, at most so many seconds. Changes of other files wake the watch and are no report.
+    fn reported(watch: &mut Watch, seconds: u64) -> bool {
+        let deadline = Instant::now() + Duration::from_secs(seconds);
+        loop {
+            let limit = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).unwrap();
+            let mut fds = [PollFd::from_borrowed_fd(watch.fd(), PollFlags::IN)];
+            if poll(&mut fds, Some(&limit)).unwrap() == 0 {
+                return false;
+            }
+            if watch.clear() {
+                return true;
+            }
+        }
     }
 
     #[test]
