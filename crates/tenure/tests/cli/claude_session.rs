@@ -296,7 +296,7 @@ fn a_lease_that_a_clean_up_has_closed_is_renewed_unless_another_comes_first() {
     let holders = ["F001", "F002", "F003"].map(|key| project.holder(key));
     assert_eq!(holders, [Some(session.agent()), Some("bob".to_owned()), Some("carl".to_owned())]);
     assert_eq!(project.minutes_left("F001"), 60);
-    // The session is told when it uses what it has lost.
+    // The session learns of it from the next command that uses the lost lease.
     let lost = session.shell("tenure task check F002");
     assert_eq!(lost.code, 8, "{lost:?}");
     assert!(lost.err.contains("bob"), "{lost:?}");
