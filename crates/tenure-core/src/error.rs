@@ -100,7 +100,7 @@ pub struct Locked {
 }
 
 /// A waiter in a queue.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct QueuedWaiter {
     pub holder: Holder,
     pub process: Incarnation,

@@ -17,6 +17,7 @@
 //!
 //! For a complete claim, see the documentation of `tenure-sqlite`, which provides the rows.
 
+pub mod board;
 pub mod clock;
 pub mod config;
 pub mod context;
@@ -24,6 +25,7 @@ pub mod duration;
 pub mod ending;
 pub mod error;
 pub mod event;
+pub mod event_text;
 pub mod export;
 pub mod holder;
 pub mod id;
@@ -38,10 +40,12 @@ pub mod rules;
 pub mod runner;
 pub mod section;
 pub mod session;
+pub mod shell_quote;
 pub mod store;
 pub mod supervised;
 pub mod task;
 pub mod text;
+pub mod why;
 pub mod wire;
 mod yaml;
 

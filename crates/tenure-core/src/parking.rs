@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
+use crate::duration::format_rounded;
 use crate::ending::Ending;
 use crate::id::{Fence, TaskId};
 
@@ -150,6 +151,23 @@ impl Parking {
         let parked = self.parked_at.map_or(0, Timestamp::as_millis);
         let spread = Duration::from_millis(parked.rem_euclid(SPREAD_MILLIS).unsigned_abs());
         self.resets_at.map(|at| at.after(spread)).or(self.next_try_at)
+    }
+
+    /// `Account claude is parked: claude reports a usage limit; wake-up tries it again in 40s`
+    pub fn sentence(&self, now: Timestamp) -> String {
+        let why = self.reason.as_deref().unwrap_or("its last attempts did not work");
+        let next = match (self.tries_at(), &self.until_changed) {
+            (Some(at), _) if at > now => {
+                format!("; wake-up tries it again in {}", format_rounded(at.since(now)))
+            }
+            (Some(_), _) => "; the next wake-up tries it again".to_owned(),
+            (None, Some(_)) => "; it is tried again when its configuration changes".to_owned(),
+            (None, None) => "; it is tried again by `tenure runners start`".to_owned(),
+        };
+        let label = self.subject.label();
+        let mut letters = label.chars();
+        let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+        format!("{first}{} is parked: {why}{next}", letters.as_str())
     }
 }
 

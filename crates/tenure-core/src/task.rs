@@ -35,6 +35,18 @@ impl TaskStatus {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 
+    /// As it is shown to people.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Pending => "Pending",
+            Self::InProgress => "In progress",
+            Self::Review => "In review",
+            Self::Completed => "Completed",
+            Self::Failed => "Failed",
+            Self::Skipped => "Skipped",
+        }
+    }
+
     /// Whether dependents of the task are unblocked.
     pub const fn is_finished(self) -> bool {
         matches!(self, Self::Completed | Self::Skipped)

@@ -1,6 +1,7 @@
 //! The answer of a command: data for programs, text for people, and hints for the next step.
 
 use serde_json::Value;
+pub(crate) use tenure_core::why::Hint;
 
 use crate::text::Text;
 
@@ -37,18 +38,5 @@ impl Answer {
     pub(crate) fn exit(mut self, code: u8) -> Self {
         self.exit = code;
         self
-    }
-}
-
-/// A suggested next step: a reason, and a command that works when pasted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Hint {
-    pub(crate) why: String,
-    pub(crate) command: String,
-}
-
-impl Hint {
-    pub(crate) fn new(why: impl Into<String>, command: impl Into<String>) -> Self {
-        Self { why: why.into(), command: command.into() }
     }
 }

@@ -46,7 +46,6 @@ mod project;
 mod reap;
 mod report;
 mod resume_lock;
-mod shell_quote;
 mod short_id;
 mod store;
 mod supervised;
@@ -69,6 +68,7 @@ use app::App;
 use cli::{Cli, Global};
 use commands::Command;
 use printer::{CommandName, Printer};
+use tenure_core::shell_quote;
 use verbs::Commands;
 
 /// Runs one command line and returns its exit code.

@@ -10,6 +10,7 @@ pub struct TaskFilter {
     pub statuses: Option<Vec<TaskStatus>>,
     /// In addition to the tasks with one of the statuses, those in one of these states.
     pub states: Vec<ComputedState>,
+    /// Only tasks of this section; with an empty id, only tasks without a section.
     pub section: Option<SectionId>,
     /// Part of the title, the description or the key, ignoring case.
     pub search: Option<String>,

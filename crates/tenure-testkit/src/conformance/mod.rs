@@ -4,6 +4,7 @@
 mod approving;
 mod attempts;
 mod backlog;
+mod board;
 mod charging;
 mod coordinating;
 mod counters;
@@ -49,6 +50,10 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             the_agent_of_an_attempt_never_approves_under_another_name,
             a_worker_does_not_complete_its_task_past_the_review,
             a_person_approves_what_the_person_did,
+        }
+        board {
+            a_board_shows_holders_waiters_and_what_waits_for_a_person,
+            the_groups_of_a_board_are_sections_or_statuses_in_pages,
         }
         usage {
             usage_is_summed_by_task_agent_and_day,

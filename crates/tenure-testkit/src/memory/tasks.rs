@@ -7,7 +7,7 @@ use tenure_core::lease::Resource;
 use tenure_core::section::SectionMode;
 use tenure_core::store::{
     ComputedState, NewTask, ReadTasks, Reserved, SortBy, TaskEdit, TaskFilter, TaskLookup, TaskOrder, Viewer,
-    WriteFeed, WriteTasks,
+    WriteFeed, WriteTasks, section_column,
 };
 use tenure_core::task::{SectionRef, Task, TaskStatus};
 use tenure_core::{Error, Result};
@@ -98,7 +98,7 @@ fn sort(tasks: &mut [(&TaskId, &TaskRow)], order: TaskOrder) {
 
 fn matches(state: &State, id: &TaskId, task: &TaskRow, filter: &TaskFilter) -> bool {
     let held = |holder| state.open_lease(&Resource::task(id)).is_some_and(|lease| lease.held_by(holder));
-    filter.section.as_ref().is_none_or(|wanted| task.section.as_ref() == Some(wanted))
+    filter.section.as_ref().is_none_or(|wanted| section_column(task.section.as_ref()) == wanted.as_str())
         && filter.search.as_ref().is_none_or(|text| {
             contains(&task.title, text) || contains(&task.description, text) || contains(&task.key, text)
         })

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::json;
 use tenure_core::event::{Event, EventKind};
+use tenure_core::event_text::{self, Names};
 use tenure_core::id::TaskId;
 use tenure_core::store::{EventFilter, View};
 use tenure_core::wire;
 
-use super::event_view::{self, Names};
 use super::since::Since;
 use super::tasks::view;
 use crate::answer::Answer;
@@ -218,7 +218,7 @@ fn rest(event: &Event) -> Text {
     if let (Some(from), Some(to)) = (event.from, event.to) {
         text.and(Style::Plain, format!("  {from} → ")).and(view::style(to), to.as_str());
     }
-    if let Some(what) = event_view::what(event) {
+    if let Some(what) = event_text::what(event) {
         text.and(Style::Plain, format!("  {what}"));
     }
     if let Some(fence) = event.fence {

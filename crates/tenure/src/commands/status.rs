@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tenure_core::ErrorCode;
+use tenure_core::board::{RunnerLine, running_runners};
 use tenure_core::lease::{LeaseState, ResourceKind};
 use tenure_core::store::LeaseFilter;
 use tenure_core::task::TaskStatus;
-use tenure_core::wire::{self, ProjectJson, StatusJson};
+use tenure_core::wire::{self, ProjectJson, RunnerJson, StatusJson};
 
-use super::{exclusive, runner_view};
+use super::exclusive;
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::follow::Follower;
@@ -108,7 +109,7 @@ pub(crate) fn show(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs)
             view.leases(&filter)?,
             view.count_tickets()?,
             view.next_ready(None, &viewer)?,
-            runner_view::runners(view, judge, &viewer)?,
+            running_runners(view, judge)?,
             view.parked()?,
             view.now(),
         ))
@@ -132,7 +133,7 @@ pub(crate) fn show(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs)
     text.styled(Style::Bold, "Tasks");
     for status in TaskStatus::ALL {
         if count(status) > 0 || matches!(status, TaskStatus::Pending | TaskStatus::Completed) {
-            text.line(format!("  {:<12}{}", label(status), count(status)));
+            text.line(format!("  {:<12}{}", status.label(), count(status)));
         }
     }
     if let Some(task) = &next {
@@ -149,10 +150,10 @@ pub(crate) fn show(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs)
         text.line(format!("  Waiting in queue: {waiting}"));
     }
     for runner in &runners {
-        text.line(format!("  Runner {}", runner.line()));
+        text.line(format!("  Runner {}", runner.sentence()));
     }
     for parking in &parked {
-        text.styled(Style::Warn, format!("  {}", runner_view::parked_line(parking, now)));
+        text.styled(Style::Warn, format!("  {}", parking.sentence(now)));
     }
     if let Some(seen) = &exclusive {
         text.styled(Style::Warn, format!("  Exclusive lock: {}", seen.sentence));
@@ -171,7 +172,7 @@ pub(crate) fn show(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs)
         active_claims: active,
         lapsed_claims: lapsed,
         waiting,
-        runners: runners.iter().map(runner_view::RunnerView::object).collect(),
+        runners: runners.iter().map(runner_object).collect(),
         parked: parked.iter().map(wire::parked).collect(),
         exclusive_lock: exclusive.map(|seen| seen.object),
     };
@@ -179,13 +180,6 @@ pub(crate) fn show(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs)
     Ok(if total == 0 { answer.hint("add a task", "tenure tasks add 'Fix the login page'") } else { answer })
 }
 
-fn label(status: TaskStatus) -> &'static str {
-    match status {
-        TaskStatus::Pending => "Pending",
-        TaskStatus::InProgress => "In progress",
-        TaskStatus::Review => "In review",
-        TaskStatus::Completed => "Completed",
-        TaskStatus::Failed => "Failed",
-        TaskStatus::Skipped => "Skipped",
-    }
+fn runner_object(line: &RunnerLine) -> RunnerJson<'_> {
+    RunnerJson { alive: Some(line.alive), ..wire::runner(&line.runner, line.section.as_deref()) }
 }

@@ -6,6 +6,7 @@ use tenure_core::config::Config;
 use tenure_core::duration::format_rounded;
 use tenure_core::kernel::{self, Violation};
 use tenure_core::lease::{Attempt, LeaseState};
+use tenure_core::parking::Parking;
 use tenure_core::store::{EventFilter, View};
 use tenure_core::{Error, ErrorCode, Timestamp};
 use tenure_runner::processes::{self, ProcessFilter};
@@ -14,7 +15,7 @@ use tenure_runner::{Scope, exclusion, retention};
 use super::Examination;
 use super::finding::{FIX, Finding};
 use crate::app::{App, Open};
-use crate::commands::{lease_view, runner_view};
+use crate::commands::lease_view;
 use crate::identity::IdentityArgs;
 use crate::project::{Project, ProjectPaths, StoreLocation};
 use crate::report::{CommandResult, Report};
@@ -201,8 +202,8 @@ fn ago(now: Timestamp, then: Timestamp) -> String {
 }
 
 fn parked(view: &dyn View) -> Result<Vec<Finding>, Error> {
-    let finding = |parking| {
-        let line = runner_view::parked_line(&parking, view.now());
+    let finding = |parking: Parking| {
+        let line = parking.sentence(view.now());
         Finding::warning("agents", line, "tenure runners start")
     };
     Ok(view.parked()?.into_iter().map(finding).collect())

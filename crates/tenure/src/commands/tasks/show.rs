@@ -16,7 +16,7 @@ use tenure_core::{Error, Timestamp, reference};
 use super::view;
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::commands::{event_view, lease_view, usage_view};
+use crate::commands::{lease_view, usage_view};
 use crate::identity::IdentityArgs;
 use crate::local_time::LocalTime;
 use crate::report::CommandResult;
@@ -179,7 +179,7 @@ pub(super) fn history_line(event: &Event, time: &LocalTime) -> String {
     if let Some(fence) = event.fence {
         let _ = write!(line, "  fence {fence}");
     }
-    if let Some(what) = event_view::what(event) {
+    if let Some(what) = tenure_core::event_text::what(event) {
         let _ = write!(line, "  {what}");
     }
     for key in ["message", "reason"] {

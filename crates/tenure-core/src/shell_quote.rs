@@ -1,6 +1,6 @@
 //! Quoting for a shell, so that hints work when pasted.
 
-pub(crate) fn quote(word: &str) -> String {
+pub fn quote(word: &str) -> String {
     let plain = !word.is_empty()
         && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-/:@%+=,".contains(&b))
         && !word.starts_with('-');
@@ -8,7 +8,7 @@ pub(crate) fn quote(word: &str) -> String {
 }
 
 /// Quotes the last argument of a command, after `--` if it would be parsed as a flag.
-pub(crate) fn last_arg(word: &str) -> String {
+pub fn last_arg(word: &str) -> String {
     let dashes = if word.starts_with('-') { "-- " } else { "" };
     format!("{dashes}{}", quote(word))
 }

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
+use crate::error::Result;
+use crate::event::{Event, EventKind};
+use crate::id::{SectionId, TaskId};
+use crate::store::{TaskLookup, View};
 use serde_json::Value;
-use tenure_core::event::{Event, EventKind};
-use tenure_core::id::{SectionId, TaskId};
-use tenure_core::store::{TaskLookup, View};
 
 /// The names of the tasks and sections in events. A deleted one gets its name from its deletion event, if that was read.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub struct Names {
     tasks: HashMap<TaskId, TaskLabel>,
     resources: HashMap<String, String>,
 }
@@ -21,7 +22,7 @@ struct TaskLabel {
 }
 
 impl Names {
-    pub(crate) fn learn(&mut self, view: &dyn View, events: &[Event]) -> tenure_core::Result<()> {
+    pub fn learn(&mut self, view: &dyn View, events: &[Event]) -> Result<()> {
         for event in events {
             self.learn_resource(view, event)?;
             let Some(task) = &event.task else { continue };
@@ -41,7 +42,7 @@ impl Names {
         Ok(())
     }
 
-    fn learn_resource(&mut self, view: &dyn View, event: &Event) -> tenure_core::Result<()> {
+    fn learn_resource(&mut self, view: &dyn View, event: &Event) -> Result<()> {
         let Some(resource) = text_of(event, "resource").filter(|r| !self.resources.contains_key(*r)) else {
             return Ok(());
         };
@@ -54,7 +55,7 @@ impl Names {
     }
 
     /// The event's subject: a task's key, a section's name, or another id.
-    pub(crate) fn subject(&self, event: &Event) -> String {
+    pub fn subject(&self, event: &Event) -> String {
         let named = |known: &str| self.resources.get(known).map_or(known, String::as_str).to_owned();
         match &event.task {
             Some(task) => self.tasks.get(task).map_or(task.as_str(), |label| &label.key).to_owned(),
@@ -66,14 +67,14 @@ impl Names {
     }
 
     /// The title of the event's task.
-    pub(crate) fn title(&self, event: &Event) -> Option<&str> {
+    pub fn title(&self, event: &Event) -> Option<&str> {
         let label = self.tasks.get(event.task.as_ref()?)?;
         Some(label.title.as_str()).filter(|title| !title.is_empty())
     }
 }
 
 /// The change, or the message.
-pub(crate) fn what(event: &Event) -> Option<String> {
+pub fn what(event: &Event) -> Option<String> {
     let detail = event.detail.as_object()?;
     match event.kind {
         EventKind::TaskUpdated | EventKind::SectionUpdated => {
@@ -88,6 +89,11 @@ pub(crate) fn what(event: &Event) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The remark that was given with the change, or its reason.
+pub fn remark(event: &Event) -> Option<&str> {
+    text_of(event, "message").or_else(|| text_of(event, "reason"))
 }
 
 fn text_of<'a>(event: &'a Event, key: &str) -> Option<&'a str> {

@@ -1,0 +1,53 @@
+//! One task with everything that is known of it.
+
+use super::model::{EventLine, TaskLine, used};
+use crate::ending::Usage;
+use crate::error::{Error, Result};
+use crate::event_text::Names;
+use crate::id::TaskId;
+use crate::lease::{Attempt, Resource};
+use crate::store::{EventFilter, Message, MessageFilter, View};
+use crate::task::Task;
+use crate::why::{Asking, Reason, about_task};
+
+/// At most this many messages are read.
+const MESSAGES: u64 = 50;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskDetail {
+    pub task: Task,
+    pub line: TaskLine,
+    /// Why it makes no progress, as in `tenure why KEY`. Never empty.
+    pub reasons: Vec<Reason>,
+    /// The newest first.
+    pub history: Vec<EventLine>,
+    /// The newest first.
+    pub attempts: Vec<Attempt>,
+    /// What all ended attempts have used.
+    pub used: Option<Usage>,
+    /// The oldest first, acknowledged or not.
+    pub messages: Vec<Message>,
+}
+
+/// Reads the task that `reference` names, with its last `events` events.
+pub fn read_task(view: &dyn View, asking: &Asking<'_>, reference: &str, events: u64) -> Result<TaskDetail> {
+    let viewer = asking.ctx.viewer(view, asking.me)?;
+    let (name, reasons) = about_task(view, asking, reference)?;
+    let id = TaskId::new(&name.id);
+    let task = view.task(&id, &viewer)?.ok_or(Error::TaskNotFound { reference: name.key })?;
+    let filter = EventFilter { task: Some(id.clone()), last: true, limit: events, ..EventFilter::default() };
+    let events = view.events(&filter)?;
+    let mut names = Names::default();
+    names.learn(view, &events)?;
+    let attempts = view.attempts(&Resource::task(&id))?;
+    let filter = MessageFilter { task: Some(id), include_acknowledged: true, limit: MESSAGES, to: None };
+    Ok(TaskDetail {
+        line: TaskLine::of(&task, view.now(), asking.ctx.judge),
+        reasons,
+        history: events.iter().rev().map(|event| EventLine::of(event, &names)).collect(),
+        used: used(&attempts),
+        attempts,
+        messages: view.messages(&filter)?.0,
+        task,
+    })
+}
