@@ -9,29 +9,25 @@
     reason = "a measurement prints, and stops where it fails"
 )]
 
-use std::collections::HashMap;
+mod common;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, mpsc};
-
 use std::time::{Duration, Instant};
 
+use common::{TTL, context, fill, quantile};
 use postgres::{Client, NoTls};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::holder::{Caller, Holder, Incarnation, ThisMachine};
-use tenure_core::id::{RandomIds, TaskId};
+use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Finish, Grant, Terms, Verdict, Waiter};
 use tenure_core::lease::Resource;
 use tenure_core::store::{ClaimHint, ClaimTarget, Durability, Store, TaskLookup};
-use tenure_core::{Context, Policy};
-use tenure_postgres::{Address, OpenOptions, PostgresStore, Surroundings};
+use tenure_postgres::PostgresStore;
 use tenure_testkit::fixture::{fresh_project, new_task};
 use tenure_testkit::postgres::Cluster;
 
 const CLIENTS: usize = 8;
-const TTL: Duration = Duration::from_mins(15);
-const POLICY: Policy =
-    Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
-
 fn main() {
     let cluster = Cluster::private(&["max_wal_size = 4GB"]);
     let mut missed = 0;
@@ -79,16 +75,11 @@ fn main() {
 }
 
 fn open(cluster: &Cluster, project: &str) -> PostgresStore {
-    let address = Address::parse(&cluster.url(), &Surroundings::default()).unwrap();
-    PostgresStore::create(address, project, "bench", OpenOptions::default()).unwrap()
+    common::open(&cluster.url(), project).unwrap()
 }
 
 fn connect(cluster: &Cluster) -> Client {
     Client::connect(&cluster.url(), NoTls).unwrap()
-}
-
-fn context() -> Context<'static> {
-    Context::new(&ThisMachine, &RandomIds, POLICY)
 }
 
 struct Rate {
@@ -127,12 +118,12 @@ fn rate<T>(
             })
             .collect();
         begin.wait();
-        let (before, own) = (server_times(cluster), own_time());
+        let (before, own) = (cluster.processor_times(), own_time());
         begin.wait();
         let begun = Instant::now();
         std::thread::sleep(time);
         // The connections' processes end with their clients.
-        (server, client) = (used_since(&before, cluster), own_time().saturating_sub(own));
+        (server, client) = (cluster.used_since(&before), own_time().saturating_sub(own));
         over.store(true, Ordering::Relaxed);
         let done = workers.into_iter().map(|worker| worker.join().unwrap()).collect();
         wall = begun.elapsed();
@@ -150,13 +141,6 @@ fn rate<T>(
 fn own_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
-}
-
-/// The processor time of the server's processes that existed `before`.
-fn used_since(before: &HashMap<u32, u64>, cluster: &Cluster) -> Duration {
-    let used = server_times(cluster);
-    let used = used.iter().filter_map(|(pid, after)| Some(after.saturating_sub(*before.get(pid)?)));
-    Duration::from_nanos(used.sum())
 }
 
 /// The usual loop: it writes the same rows as a claim of tenure (task, lease, two events), and does nothing else.
@@ -209,7 +193,7 @@ fn raw_claims(cluster: &Cluster, time: Duration) -> Rate {
 
 fn our_claims(cluster: &Cluster, time: Duration) -> Rate {
     let project = fresh_project();
-    fill(cluster, &project, 100_000);
+    fill(&cluster.url(), &project, 100_000);
     sync_disk();
     rate(cluster, time, || open(cluster, &project), |store, n| next(store, &format!("a{n}")).is_some())
 }
@@ -220,27 +204,13 @@ fn next(store: &dyn Store, name: &str) -> Option<Grant> {
     store.claim(hint, |tx| kernel::acquire_next(tx, &context(), &caller, None, &Terms::new(TTL))).unwrap()
 }
 
-/// Inserts tasks in bulk, as a large import would.
-fn fill(cluster: &Cluster, project: &str, count: i64) {
-    drop(open(cluster, project));
-    let mut client = connect(cluster);
-    client
-        .batch_execute(&format!(
-            "INSERT INTO tenure.tasks (project, id, key, title, status, priority, position, created_at, updated_at)
-             SELECT '{project}', lpad(to_hex(n), 32, '0'), 'K' || n, 'task ' || n, 'pending', 100, n, 0, 0
-             FROM generate_series(1, {count}) AS n; ANALYZE tenure.tasks;"
-        ))
-        .unwrap();
-}
-
 /// Writes pending data to the disk before anything is measured.
 fn sync_disk() {
     assert!(std::process::Command::new("sync").status().unwrap().success());
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort();
-    times[times.len() / 2]
+    quantile(&mut times, 0.5)
 }
 
 /// A commit of one row, and the time from a release to the next waiter's grant.
@@ -329,7 +299,7 @@ fn hand_offs(cluster: &Cluster) -> (Duration, Duration) {
 
 fn next_at(cluster: &Cluster, count: i64) -> Duration {
     let project = fresh_project();
-    fill(cluster, &project, count);
+    fill(&cluster.url(), &project, count);
     let store = open(cluster, &project);
     let mut times = Vec::new();
     for n in 0..90 {
@@ -345,7 +315,7 @@ fn next_at(cluster: &Cluster, count: i64) -> Duration {
 fn idle_waiters(cluster: &Cluster, count: usize) -> f64 {
     let project = fresh_project();
     let store = open(cluster, &project);
-    fill(cluster, &project, 1);
+    fill(&cluster.url(), &project, 1);
     assert!(next(&store, "first").is_some());
     let (begin, over) = (Barrier::new(count + 1), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -378,29 +348,11 @@ fn idle_waiters(cluster: &Cluster, count: usize) -> f64 {
         begin.wait();
         // By then every waiter has run each of its statements a few times.
         std::thread::sleep(Duration::from_secs(16));
-        let (before, begun) = (server_times(cluster), Instant::now());
+        let (before, begun) = (cluster.processor_times(), Instant::now());
         std::thread::sleep(Duration::from_secs(20));
         // Processes that came or went meanwhile, like the server's own maintenance, are not counted.
-        let share = used_since(&before, cluster).as_secs_f64() / begun.elapsed().as_secs_f64();
+        let share = cluster.used_since(&before).as_secs_f64() / begun.elapsed().as_secs_f64();
         over.store(true, Ordering::Relaxed);
         share
     })
-}
-
-/// The processor time of each process of the server so far, in nanoseconds.
-fn server_times(cluster: &Cluster) -> HashMap<u32, u64> {
-    let first = cluster.postmaster();
-    let mut times = HashMap::new();
-    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
-        let Some((_, rest)) = stat.rsplit_once(')') else { continue };
-        let parent: u32 = rest.split_whitespace().nth(1).and_then(|text| text.parse().ok()).unwrap_or(0);
-        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
-        if parent == first || pid == first {
-            let used = std::fs::read_to_string(entry.path().join("schedstat")).unwrap_or_default();
-            let nanos = used.split_whitespace().next().and_then(|text| text.parse().ok()).unwrap_or(0);
-            times.insert(pid, nanos);
-        }
-    }
-    times
 }

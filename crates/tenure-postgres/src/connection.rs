@@ -3,7 +3,7 @@
 //! Nothing runs in the background, except a thread that waits for notifications between two statements, if there is a
 //! doorbell.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use rustix::fd::OwnedFd;
 use tenure_core::Timestamp;
+use tenure_core::holder::Incarnation;
 use tokio::runtime::Runtime;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, Statement as Prepared};
@@ -20,9 +21,10 @@ use uuid::Uuid;
 
 use crate::address::{Address, Server};
 use crate::connect::{self, Connected};
-use crate::doorbell::Bell;
+use crate::doorbell::Doorbells;
 use crate::error::Failure;
-use crate::notifications::{Reader, ReaderPause, Subscription};
+use crate::migrate::{self, Opened};
+use crate::notifications::{Reader, ReaderPause};
 
 /// The longest that a client stopped in the middle of a transaction can delay others.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -56,7 +58,10 @@ pub(crate) enum Statement<'a> {
     Query(&'a str, &'a [&'a dyn Value]),
 }
 
-type Answer<'a> = Pin<Box<dyn Future<Output = Result<Option<Vec<Row>>, tokio_postgres::Error>> + 'a>>;
+/// The rows of a query, and nothing of other statements.
+type Outcome = Result<Option<Vec<Row>>, tokio_postgres::Error>;
+
+type Answer<'a> = Pin<Box<dyn Future<Output = Outcome> + 'a>>;
 
 /// A query that was sent before.
 #[derive(Default)]
@@ -71,6 +76,10 @@ pub(crate) struct Connection {
     reader: Arc<Reader>,
     socket: OwnedFd,
     known: HashMap<String, Known>,
+    /// The channels on which the connection listens.
+    listening: BTreeSet<String>,
+    /// See [`Connection::take_listening_place`].
+    has_listening_place: bool,
     limit: Duration,
     /// The connection goes through a pooler, which may give every transaction another server process.
     pub(crate) pooled: bool,
@@ -79,6 +88,8 @@ pub(crate) struct Connection {
     asynchronous_commit: bool,
     /// The server's time when the connection was made.
     pub(crate) connected_at: Timestamp,
+    /// What [`migrate::look`] reads, if it was read when the connection was made and not used since.
+    pub(crate) first_look: Option<Sql<Opened>>,
 }
 
 impl fmt::Debug for Connection {
@@ -88,11 +99,17 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Connects to the first server that answers and is not a standby.
-    pub(crate) fn open(runtime: &Arc<Runtime>, address: &Address, patience: Duration) -> Sql<Self> {
+    /// Connects to the first server that answers and is not a standby, and looks at the project in the same round trip as at
+    /// the server.
+    pub(crate) fn open(
+        runtime: &Arc<Runtime>,
+        address: &Address,
+        patience: Duration,
+        project: Uuid,
+    ) -> Sql<Self> {
         let mut failure = None;
         for server in address.servers() {
-            match Self::open_one(runtime, address, server, patience) {
+            match Self::open_one(runtime, address, server, patience, project) {
                 Ok(connection) => return Ok(connection),
                 // That one server is a standby is more informative than that another is unreachable.
                 Err(found) if !matches!(failure, Some(Failure::InRecovery)) => failure = Some(found),
@@ -107,6 +124,7 @@ impl Connection {
         address: &Address,
         server: Server<'_>,
         patience: Duration,
+        project: Uuid,
     ) -> Sql<Self> {
         let settings = settings(patience);
         let mut ours = address.clone();
@@ -129,16 +147,23 @@ impl Connection {
             reader: Reader::of(connection),
             socket,
             known: HashMap::new(),
+            listening: BTreeSet::new(),
+            has_listening_place: false,
             limit: patience.saturating_add(pause(patience)),
             pooled: refused_options,
             settings: local.concat(),
             asynchronous_commit: false,
             connected_at: Timestamp::from_millis(0),
+            first_look: None,
         };
         let sql = format!(
             "SELECT pg_backend_pid(), pg_is_in_recovery(), {NOW}, current_setting('synchronous_commit') = 'off'"
         );
-        let row = ours.one(&sql, &[])?;
+        let look = migrate::look_query();
+        let mut answers =
+            ours.each(&[Statement::Query(&sql, &[]), Statement::Query(&look, &[&project])])?.into_iter();
+        let row = only_row(answers.next().transpose()?.flatten())?;
+        ours.first_look = answers.next().map(migrate::read_look);
         ours.pooled |= row.try_get::<_, i32>(0)? != given_pid;
         if row.try_get(1)? {
             return Err(Failure::InRecovery);
@@ -185,6 +210,15 @@ impl Connection {
     /// Sends all statements in one round trip. Returns the rows of every query, or the first failure; the statements after
     /// that one fail too, because their transaction has.
     pub(crate) fn pipeline(&mut self, statements: &[Statement<'_>]) -> Sql<Vec<Vec<Row>>> {
+        let mut answers = Vec::new();
+        for outcome in self.each(statements)? {
+            answers.extend(outcome?);
+        }
+        Ok(answers)
+    }
+
+    /// Sends all statements in one round trip. Returns the outcome of each.
+    fn each(&mut self, statements: &[Statement<'_>]) -> Sql<Vec<Outcome>> {
         let _span = tracing::trace_span!("round_trip", statements = statements.len()).entered();
         let mut prepared = Vec::with_capacity(statements.len());
         for statement in statements {
@@ -206,16 +240,11 @@ impl Connection {
             }
         });
         let sent = in_order(sent.collect());
-        let mut answers = Vec::new();
-        for outcome in drive(runtime, reader, *limit, async { Ok(sent.await) })? {
-            answers.extend(outcome?);
-        }
-        Ok(answers)
+        drive(runtime, reader, *limit, async { Ok(sent.await) })
     }
 
     pub(crate) fn one(&mut self, sql: &str, values: &[&dyn Value]) -> Sql<Row> {
-        let mut rows = self.rows(sql, values)?;
-        rows.pop().ok_or_else(|| Failure::Unreadable("no row where one must be".to_owned()))
+        only_row(Some(self.rows(sql, values)?))
     }
 
     /// Prepares a query when it is sent a second time, because most processes send most queries once. From time to time
@@ -244,11 +273,33 @@ impl Connection {
         self.reader.pause()
     }
 
-    /// Rings `bell` from now on for every notification on `channel`, and when the connection ends.
-    pub(crate) fn listen(&mut self, channel: &str, bell: Bell) -> Sql<()> {
-        self.batch(&format!("LISTEN \"{channel}\""))?;
-        let subscription = Subscription { channel: channel.to_owned(), bell };
-        self.reader.subscribe(subscription, self.socket.try_clone()?, Arc::clone(&self.runtime))?;
+    /// Whether the connection may be kept while the process sleeps: at most `limit` processes of this machine may do so for one
+    /// project. Behind a pooler all may, because that costs the server nothing.
+    pub(crate) fn take_listening_place(&mut self, project: Uuid, limit: u32) -> Sql<bool> {
+        if self.pooled || self.has_listening_place {
+            return Ok(true);
+        }
+        let place = format!("{} {project}", Incarnation::current().process.host_id);
+        // Locks of the session, which the server releases when the connection ends.
+        let sql = "SELECT 1 FROM generate_series(1, $2) AS place
+                   WHERE pg_try_advisory_lock(hashtext($1), place::int) LIMIT 1";
+        let free = self.rows(sql, &[&place, &i64::from(limit)])?;
+        self.has_listening_place = !free.is_empty();
+        Ok(self.has_listening_place)
+    }
+
+    /// Listens on the channels of `doorbells` from now on, and on no others. Behind a pooler, nothing is received.
+    pub(crate) fn listen(&mut self, doorbells: &Arc<Doorbells>) -> Sql<()> {
+        let wanted = doorbells.channels();
+        if self.pooled || wanted == self.listening {
+            return Ok(());
+        }
+        self.reader.start(doorbells, &self.socket, &self.runtime)?;
+        let old = self.listening.difference(&wanted).map(|channel| format!("UNLISTEN \"{channel}\";"));
+        let new = wanted.difference(&self.listening).map(|channel| format!("LISTEN \"{channel}\";"));
+        let statements: String = old.chain(new).collect();
+        self.batch(&statements)?;
+        self.listening = wanted;
         Ok(())
     }
 }
@@ -259,6 +310,11 @@ impl Drop for Connection {
         self.reader.end();
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
     }
+}
+
+pub(crate) fn only_row(rows: Option<Vec<Row>>) -> Sql<Row> {
+    let row = rows.and_then(|mut rows| rows.pop());
+    row.ok_or_else(|| Failure::Unreadable("no row where one must be".to_owned()))
 }
 
 /// How much longer than its patience a client waits for an answer. Heartbeats have little patience and must notice a

@@ -39,7 +39,7 @@ pub(crate) fn notify_followers() -> String {
 
 impl PostgresStore {
     /// Listens for changes of the project. `None` if they cannot be notified: behind a pooler, without the right to change the
-    /// project's row, or in a dry run. Then a reader has to poll. It replaces a doorbell of this store.
+    /// project's row, or in a dry run. Then a reader has to poll.
     pub fn follow(&self) -> Option<Doorbell> {
         if self.options.dry_run {
             return None;

@@ -6,11 +6,11 @@
 
 use tenure_core::Error;
 use tenure_core::id::StoreId;
+use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
-
 use uuid::Uuid;
 
-use crate::connection::{Connection, Sql};
+use crate::connection::{Connection, Sql, only_row};
 use crate::error::Failure;
 use crate::readiness::{HAS_DEPS, MayExist};
 
@@ -34,11 +34,23 @@ pub(crate) struct Opened {
     pub(crate) may_exist: MayExist,
 }
 
+/// What the connection's first round trip has read, or the same read now.
 pub(crate) fn look(connection: &mut Connection, project: Uuid) -> Sql<Opened> {
-    let sql = format!(
+    match connection.first_look.take() {
+        Some(opened) => opened,
+        None => read_look(connection.rows(&look_query(), &[&project]).map(Some)),
+    }
+}
+
+/// The query for what [`read_look`] reads; `$1` is the project.
+pub(crate) fn look_query() -> String {
+    format!(
         "SELECT max(version), (SELECT store_id FROM tenure.projects WHERE id = $1), {HAS_DEPS} FROM tenure.ladder"
-    );
-    match connection.one(&sql, &[&project]) {
+    )
+}
+
+pub(crate) fn read_look(outcome: Result<Option<Vec<Row>>, impl Into<Failure>>) -> Sql<Opened> {
+    match outcome.map_err(Into::into).and_then(only_row) {
         Ok(row) => {
             let found: i64 = row.try_get::<_, Option<i64>>(0)?.unwrap_or(0);
             check_version(found).map_err(Failure::Refused)?;

@@ -14,19 +14,13 @@ use tokio::runtime::Runtime;
 use tokio_postgres::AsyncMessage;
 
 use crate::connect::Protocol;
-use crate::doorbell::Bell;
-
-/// A bell, and the channel whose notifications ring it.
-#[derive(Debug)]
-pub(crate) struct Subscription {
-    pub(crate) channel: String,
-    pub(crate) bell: Bell,
-}
+use crate::doorbell::Doorbells;
 
 pub(crate) struct State {
     /// `None` after the connection has ended.
     connection: Option<Protocol>,
-    subscription: Option<Subscription>,
+    /// Set when the thread is started.
+    doorbells: Option<Arc<Doorbells>>,
     /// A statement is in progress.
     paused: bool,
 }
@@ -38,17 +32,15 @@ impl State {
         while let Some(open) = &mut self.connection {
             match open.poll_message(cx) {
                 Poll::Ready(Some(Ok(AsyncMessage::Notification(note)))) => {
-                    if let Some(subscription) = &self.subscription
-                        && subscription.channel == note.channel()
-                    {
-                        subscription.bell.ring();
+                    if let Some(doorbells) = &self.doorbells {
+                        doorbells.ring(note.channel());
                     }
                 }
                 Poll::Ready(Some(Ok(_))) => {}
                 Poll::Ready(Some(Err(_)) | None) => {
                     self.connection = None;
-                    if let Some(subscription) = &self.subscription {
-                        subscription.bell.ring();
+                    if let Some(doorbells) = &self.doorbells {
+                        doorbells.ring_all();
                     }
                 }
                 Poll::Pending => return,
@@ -74,7 +66,7 @@ impl Drop for ReaderPause {
 
 impl Reader {
     pub(crate) fn of(connection: Protocol) -> Arc<Self> {
-        let state = State { connection: Some(connection), subscription: None, paused: false };
+        let state = State { connection: Some(connection), doorbells: None, paused: false };
         Arc::new(Self { state: Mutex::new(state), resumed: Condvar::new() })
     }
 
@@ -91,15 +83,17 @@ impl Reader {
         self.lock().connection = None;
     }
 
-    /// Starts the thread, which rings the subscription's bell.
-    pub(crate) fn subscribe(
+    /// Starts the thread, which rings the doorbells, unless it runs.
+    pub(crate) fn start(
         self: &Arc<Self>,
-        subscription: Subscription,
-        socket: OwnedFd,
-        runtime: Arc<Runtime>,
+        doorbells: &Arc<Doorbells>,
+        socket: &OwnedFd,
+        runtime: &Arc<Runtime>,
     ) -> std::io::Result<()> {
-        self.lock().subscription = Some(subscription);
-        let reader = Arc::clone(self);
+        if self.lock().doorbells.replace(Arc::clone(doorbells)).is_some() {
+            return Ok(());
+        }
+        let (reader, socket, runtime) = (Arc::clone(self), socket.try_clone()?, Arc::clone(runtime));
         let read_all = move || while reader.wait_and_read(&socket, &runtime) {};
         std::thread::Builder::new().name("postgres".into()).spawn(read_all)?;
         Ok(())

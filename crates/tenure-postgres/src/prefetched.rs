@@ -38,7 +38,7 @@ pub(crate) struct Prefetched {
     pub(crate) without_ending_attempts: Option<String>,
     /// The notes on a task for a reader.
     pub(crate) notes: Option<TaskNotesFor>,
-    /// An agent's name, and when it was last seen; `None` if it is not registered.
+    /// An agent's name, and when it was last seen: `None` if it is not registered, 0 if it has left.
     pub(crate) agent: Option<(String, Option<i64>)>,
 }
 

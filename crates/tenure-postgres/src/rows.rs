@@ -6,8 +6,8 @@ use tenure_core::id::{Fence, TaskId};
 use tenure_core::lease::{Lease, Resource, Ticket};
 use tenure_core::store::columns::names;
 use tenure_core::store::{
-    Cell, CellKind, Column, Counting, Dialect, Known, NewLease, Record, Row as CoreRow, SqlTx, Table,
-    TaskLookup, TaskNotes, TxState, unexpected,
+    Cell, CellKind, Column, Counting, Dialect, Known, KnownAgent, NewLease, Record, Row as CoreRow, SqlTx,
+    Table, TaskLookup, TaskNotes, TxState, unexpected,
 };
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result};
@@ -300,9 +300,11 @@ impl Known for Transaction<'_> {
         self.prefetched.borrow().has_no_ending_attempts(resource)
     }
 
-    fn known_agent_seen_at(&mut self, id: &str) -> Option<i64> {
-        let known = self.prefetched.borrow_mut().agent.take();
-        known.filter(|(name, _)| name == id).and_then(|(_, seen)| seen)
+    fn known_agent(&mut self, id: &str) -> KnownAgent {
+        match self.prefetched.borrow_mut().agent.take() {
+            Some((name, seen)) if name == id => seen.map_or(KnownAgent::Unregistered, KnownAgent::SeenAt),
+            _ => KnownAgent::Unknown,
+        }
     }
 
     fn known_notes(&self, task: &TaskId, reader: &str) -> Result<Option<TaskNotes>> {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tenure_core::id::{Ids, RandomIds, StoreId};
 use tenure_core::lease::{Lease, Resource};
-use tenure_core::store::{ClaimHint, ClaimTarget, Defect, Durability, Store, Tx, View};
+use tenure_core::store::{ClaimHint, ClaimTarget, Defect, Durability, Hint, Store, Tx, View};
 use tenure_core::{Clock, Error, Result, Timestamp};
 use tokio::runtime::{Builder, Runtime};
 use uuid::Uuid;
@@ -16,7 +16,7 @@ use crate::address::Address;
 use crate::clock::ServerClock;
 use crate::commit::flush;
 use crate::connection::{Connection, NOW, Sql, Value};
-use crate::doorbell::{Bell, CHANNEL, Doorbell};
+use crate::doorbell::{CHANNEL, Doorbell, Doorbells};
 use crate::error::{Failure, Remedy};
 use crate::leases::refresh_ticket_query;
 use crate::readiness::MayExist;
@@ -36,13 +36,22 @@ pub struct OpenOptions {
     pub dry_run: bool,
     /// Nothing is written: an older schema is refused instead of migrated.
     pub read_only: bool,
+    /// How many processes of this machine keep a connection to this project while they sleep. Others connect when they
+    /// poll.
+    pub max_listeners: u32,
     /// Replaces the server's clock in tests.
     pub clock: Option<Arc<dyn Clock>>,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { patience: Duration::from_secs(10), dry_run: false, read_only: false, clock: None }
+        Self {
+            patience: Duration::from_secs(10),
+            dry_run: false,
+            read_only: false,
+            max_listeners: 10,
+            clock: None,
+        }
     }
 }
 
@@ -60,7 +69,9 @@ pub struct PostgresStore {
     runtime: Arc<Runtime>,
     clock: Arc<ServerClock>,
     connection: RefCell<Option<Connection>>,
-    listening: RefCell<Option<(String, Bell)>>,
+    doorbells: Arc<Doorbells>,
+    /// Enough processes of this machine listen already. This one polls, and connects for each poll.
+    polls: Cell<bool>,
 }
 
 impl fmt::Debug for PostgresStore {
@@ -137,7 +148,8 @@ impl PostgresStore {
             runtime: Arc::new(runtime),
             clock: Arc::new(ServerClock::new()),
             connection: RefCell::new(None),
-            listening: RefCell::new(None),
+            doorbells: Arc::default(),
+            polls: Cell::new(false),
         })
     }
 
@@ -156,19 +168,19 @@ impl PostgresStore {
     }
 
     /// A doorbell that other processes can ring. `None` behind a pooler, which does not forward notifications; then a
-    /// waiter polls.
+    /// waiter polls. All doorbells of a store share its connection.
     pub fn doorbell(&self) -> Option<Doorbell> {
         self.listen(format!("{CHANNEL}{}", Uuid::new_v4().simple()))
     }
 
-    /// Receives the notifications of a channel, instead of those that it received before. `None` behind a pooler.
+    /// Receives the notifications of a channel from now on. `None` behind a pooler.
     pub(crate) fn listen(&self, channel: String) -> Option<Doorbell> {
-        let (doorbell, bell) = Doorbell::new(channel.clone()).ok()?;
-        *self.listening.borrow_mut() = Some((channel, bell));
-        // The next connection subscribes to the channel.
-        *self.connection.borrow_mut() = None;
-        let pooled = self.with_connection(|connection| Ok(connection.pooled)).ok()?;
-        (!pooled).then_some(doorbell)
+        let doorbell = self.doorbells.add(channel).ok()?;
+        let pooled = self.with_connection(|connection| {
+            connection.listen(&self.doorbells)?;
+            Ok(connection.pooled)
+        });
+        (!pooled.ok()?).then_some(doorbell)
     }
 
     /// Runs `work` on the connection, or on a new one if that is closed.
@@ -180,12 +192,11 @@ impl PostgresStore {
         let connection = match &mut *slot {
             Some(connection) => connection,
             none => {
-                let mut connection = Connection::open(&self.runtime, &self.address, self.options.patience)?;
+                let mut connection =
+                    Connection::open(&self.runtime, &self.address, self.options.patience, self.project)?;
                 self.clock.set(connection.connected_at);
-                if let Some((channel, bell)) = &*self.listening.borrow()
-                    && !connection.pooled
-                {
-                    connection.listen(channel, bell.another()?)?;
+                if !self.polls.get() {
+                    connection.listen(&self.doorbells)?;
                 }
                 none.insert(connection)
             }
@@ -197,6 +208,33 @@ impl PostgresStore {
             *slot = None;
         }
         outcome
+    }
+
+    /// Called before the process sleeps until a doorbell rings. Keeps the connection for that if at most
+    /// [`OpenOptions::max_listeners`] processes of this machine do, and closes it otherwise.
+    fn begin_sleep(&self) {
+        let is_connected = self.connection.borrow().is_some();
+        if !is_connected || self.doorbells.channels().is_empty() {
+            return;
+        }
+        let may_listen = self.with_connection(|connection| {
+            connection.take_listening_place(self.project, self.options.max_listeners)
+        });
+        match may_listen {
+            Ok(true) if !self.polls.replace(false) => {}
+            Ok(true) => {
+                if self.with_connection(|connection| connection.listen(&self.doorbells)).is_ok() {
+                    // What happened before this has rung no doorbell.
+                    self.doorbells.ring_all();
+                }
+            }
+            Ok(false) => {
+                self.polls.set(true);
+                *self.connection.borrow_mut() = None;
+            }
+            // A ring may have been lost with the connection, so the caller has to look again.
+            Err(_) => self.doorbells.ring_all(),
+        }
     }
 
     /// Runs `work` until it succeeds, the patience ends, or a retry cannot help.
@@ -302,6 +340,13 @@ impl Store for PostgresStore {
         let now = Timestamp::from_millis(get(&row, 0)?);
         self.clock.set(now);
         Ok(Some((now, Lease::read_joined(&PgRow(&row), 1)?)))
+    }
+
+    fn hint(&self, hint: Hint) {
+        match hint {
+            Hint::Sleeps => self.begin_sleep(),
+            Hint::EndsWithProcess | Hint::GrantExpected => {}
+        }
     }
 
     fn check(&self, mend: bool) -> Result<Vec<Defect>> {

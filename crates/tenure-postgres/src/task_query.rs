@@ -112,8 +112,12 @@ fn has_ending() -> String {
     )
 }
 
+/// When an agent was last seen, 0 if it has left.
 fn seen(who: &str) -> String {
-    format!("(SELECT last_seen_at FROM tenure.agents WHERE project = $1 AND id = {who} AND left_at IS NULL)")
+    format!(
+        "(SELECT CASE WHEN left_at IS NULL THEN last_seen_at ELSE 0 END FROM tenure.agents
+          WHERE project = $1 AND id = {who})"
+    )
 }
 
 /// The first ready task with all its columns; of section `$6` if `in_section`. The parameter `passed_over` is a list of

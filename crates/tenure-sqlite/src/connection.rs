@@ -284,6 +284,7 @@ impl Store for SqliteStore {
         match hint {
             Hint::EndsWithProcess => self.conn.ends_with_process.set(true),
             Hint::GrantExpected => self.prepare_grant(),
+            Hint::Sleeps => {}
         }
     }
 

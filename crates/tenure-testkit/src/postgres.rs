@@ -5,6 +5,7 @@
 //! process stops it some seconds after the last user has ended. Tests share its database: rows belong to projects, and
 //! each test has its own. [`Cluster::private`] belongs to one test, which may stop it at any time.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -143,6 +144,44 @@ impl Cluster {
 
     pub fn reload(&self) {
         pg_ctl(&self.folder, &["reload"]);
+    }
+
+    /// Accepts clients from these addresses too, such as `10.1.0.0/24`. The server has to listen there.
+    pub fn trust_clients_from(&self, addresses: &str) {
+        let rules = self.folder.join("data/pg_hba.conf");
+        let before = fs::read_to_string(&rules).unwrap();
+        fs::write(rules, format!("{before}host all all {addresses} trust\n")).unwrap();
+        self.reload();
+    }
+
+    /// Makes a standby the primary.
+    pub fn promote(&self) {
+        pg_ctl(&self.folder, &["promote", "-w"]);
+    }
+
+    /// The processor time of each process of the server so far, in nanoseconds.
+    pub fn processor_times(&self) -> HashMap<u32, u64> {
+        let first = self.postmaster();
+        let mut times = HashMap::new();
+        for entry in fs::read_dir("/proc").unwrap().flatten() {
+            let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
+            let Some((_, rest)) = stat.rsplit_once(')') else { continue };
+            let parent = rest.split_whitespace().nth(1).and_then(|text| text.parse().ok()).unwrap_or(0);
+            let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
+            if parent == first || pid == first {
+                let used = fs::read_to_string(entry.path().join("schedstat")).unwrap_or_default();
+                let nanos = used.split_whitespace().next().and_then(|text| text.parse().ok());
+                times.insert(pid, nanos.unwrap_or(0));
+            }
+        }
+        times
+    }
+
+    /// The processor time since `before` of the server's processes that existed then.
+    pub fn used_since(&self, before: &HashMap<u32, u64>) -> Duration {
+        let now = self.processor_times();
+        let used = now.iter().filter_map(|(pid, after)| Some(after.saturating_sub(*before.get(pid)?)));
+        Duration::from_nanos(used.sum())
     }
 
     /// The pid of the server's first process.

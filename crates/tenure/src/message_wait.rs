@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tenure_core::holder::{Caller, Incarnation};
 use tenure_core::kernel;
 use tenure_core::lease::Resource;
-use tenure_core::store::Durability;
+use tenure_core::store::{Durability, Hint};
 
 use crate::app::{App, Open};
 use crate::identity::IdentityArgs;
@@ -56,6 +56,7 @@ impl MessageWaiter {
     pub(crate) fn wait(&mut self, app: &mut App<'_>, open: &Open<'_>, left: Duration) -> CommandResult<()> {
         let nap = left.min(open.config.locking.poll_interval);
         let mut bar = Bar::default();
+        open.store.hint(Hint::Sleeps);
         let code = sleep(&self.interrupts, self.doorbell.as_ref(), &[], nap, &mut bar, app, Instant::now());
         if let Some(code) = code {
             self.leave(open)?;

@@ -81,6 +81,7 @@ impl Source {
                 patience: options.patience,
                 dry_run: options.dry_run,
                 read_only: options.read_only,
+                max_listeners: config.max_listeners,
                 clock: None,
             },
         })
@@ -102,7 +103,7 @@ impl Source {
                 patience: options.patience,
                 dry_run: options.dry_run,
                 read_only: options.read_only,
-                clock: None,
+                ..tenure_postgres::OpenOptions::default()
             },
         })
     }

@@ -224,6 +224,7 @@ fn acquire_or_wait(
         loop {
             let sleep_started = Instant::now();
             let left = deadline.saturating_duration_since(sleep_started);
+            open.store.hint(Hint::Sleeps);
             let expiry = until.map(|at| at.since(app.env.clock.now()) + Duration::from_millis(1));
             let nap = left.min(open.config.locking.poll_interval).min(expiry.unwrap_or(Duration::MAX));
             if let Some(code) = sleep(&interrupts, doorbell.as_ref(), &watched, nap, &mut bar, app, begun) {

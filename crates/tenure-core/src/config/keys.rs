@@ -116,6 +116,13 @@ pub const KEYS: &[Key] = &[
         "How long events, closed leases, attempts, messages, and ended sessions and jobs are kept; 0 keeps all",
     ),
     key(
+        "store.maxListeners",
+        Harmless,
+        Kind::Count,
+        "10",
+        "How many waiting processes of one machine keep a connection to PostgreSQL; further ones poll",
+    ),
+    key(
         "locking.taskTimeout",
         Harmless,
         Kind::Ttl,
@@ -264,7 +271,8 @@ mod tests {
     #[test]
     fn keys_that_run_or_reach_something_need_trust_and_wake_up_belongs_to_the_user() {
         let needs_trust = [
-            "store.",
+            "store.url",
+            "store.retention",
             "review.",
             "presets.",
             "hooks",

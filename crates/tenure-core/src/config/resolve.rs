@@ -79,6 +79,7 @@ impl Config {
                 name: settings.text("project.name"),
             },
             store_url: settings.text("store.url").filter(|url| url != PROJECT_FILE),
+            max_listeners: settings.count("store.maxListeners")?,
             retention: Some(settings.duration("store.retention")?).filter(|keep| !keep.is_zero()),
             locking: Locking {
                 task_timeout: settings.duration("locking.taskTimeout")?,

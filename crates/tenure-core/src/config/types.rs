@@ -13,6 +13,8 @@ pub struct Config {
     pub project: Project,
     /// Includes the password, which [`Config::entries`] masks.
     pub store_url: Option<String>,
+    /// How many waiting processes of a machine keep a connection to the server.
+    pub max_listeners: u32,
     /// `None` keeps the history forever.
     pub retention: Option<Duration>,
     pub locking: Locking,

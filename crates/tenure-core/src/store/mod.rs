@@ -51,8 +51,8 @@ pub use runners::{ReadRunners, WriteRunners};
 pub use sections::{NewSection, ReadSections, SectionEdit, WriteSections};
 pub use sessions::{ReadSessions, WriteSessions};
 pub use sql::{
-    Counting, Dialect, FINISHED, Known, SqlTx, Statement, StoredCount, TaskQueries, TxState, UNFINISHED,
-    grant_statements, notes_as_json, notes_from_json, stored_counts, work_tickets_query,
+    Counting, Dialect, FINISHED, Known, KnownAgent, SqlTx, Statement, StoredCount, TaskQueries, TxState,
+    UNFINISHED, grant_statements, notes_as_json, notes_from_json, stored_counts, work_tickets_query,
 };
 pub use task_filter::{ComputedState, SortBy, TaskFilter, TaskOrder};
 pub use tasks::{
@@ -121,6 +121,9 @@ pub enum Hint {
     EndsWithProcess,
     /// The caller waits for a grant and wants it to be fast once its turn has come.
     GrantExpected,
+    /// The caller now sleeps until its doorbell rings, or for some seconds. A store may give up what it would keep only to be
+    /// faster, such as one of a server's few connections.
+    Sleeps,
 }
 
 /// The holder that claims a task, and the task that it wants. See [`Store::claim_with`].

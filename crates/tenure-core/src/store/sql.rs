@@ -32,7 +32,7 @@ mod tasks;
 
 pub use counts::{Counting, StoredCount, stored_counts};
 pub use grant::grant_statements;
-pub use known::Known;
+pub use known::{Known, KnownAgent};
 pub use leases::work_tickets_query;
 pub use notes::{notes_as_json, notes_from_json};
 pub use tasks::TaskQueries;

@@ -9,7 +9,7 @@ use tenure_postgres::Doorbell;
 use tenure_testkit::fixture::new_task;
 use tenure_testkit::postgres::{Cluster, sql};
 
-use crate::scene::{create, open};
+use crate::scene::{add_tasks, create, open};
 
 /// How long it took until the bell rang.
 fn heard(bell: &Doorbell) -> Option<Duration> {
@@ -66,6 +66,39 @@ fn a_store_with_a_doorbell_can_still_read_and_write() {
         ring(waiter, &bell);
     }
     assert!(heard(&bell).is_some());
+}
+
+#[test]
+fn the_doorbells_of_a_store_ring_separately_and_share_one_connection() {
+    let cluster = Cluster::shared();
+    let database = cluster.new_database();
+    let url = cluster.url_of(&database);
+    let (waiter, project) = create(&url);
+    let (first, second) = (waiter.doorbell().unwrap(), waiter.doorbell().unwrap());
+    let follower = waiter.follow().unwrap();
+    let other = open(&url, &project);
+    let connections = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
+                       AND pid <> pg_backend_pid()";
+    assert_eq!(cluster.sql(&database, connections), "2", "one of each store");
+    let rung = |bell: &Doorbell| rustix::io::read(bell.fd(), &mut [0_u8]).is_ok();
+    for (bell, silent) in [(&first, &second), (&second, &first)] {
+        ring(&other, bell);
+        assert!(heard(bell).is_some());
+        assert!(!rung(silent), "only the doorbell that was rung");
+    }
+    // The notification of a change comes through the same connection.
+    follower.silence();
+    waiter.ask_for_notification().unwrap();
+    add_tasks(&other, 1);
+    assert!(heard(&follower).is_some());
+    // A doorbell that is gone leaves the others alone.
+    drop(first);
+    ring(&other, &second);
+    assert!(heard(&second).is_some());
+    let third = waiter.doorbell().unwrap();
+    let waiter: &dyn Store = &waiter;
+    ring(waiter, &third);
+    assert!(heard(&third).is_some());
 }
 
 #[test]

@@ -21,3 +21,4 @@ mod renewing;
 mod setup;
 mod shop;
 mod supervised;
+mod waiting;

@@ -20,13 +20,22 @@ impl Deref for Shop {
 
 impl Shop {
     pub(crate) fn new() -> Self {
-        let sandbox = Sandbox::new(SUITE);
+        Self::on(None)
+    }
+
+    /// On this PostgreSQL server, or on SQLite.
+    pub(crate) fn on(server: Option<String>) -> Self {
+        let sandbox = Sandbox::on(SUITE, server);
         sandbox.put_tenure_on_path();
         Self(sandbox.project("shop"))
     }
 
     pub(crate) fn with_tasks(count: usize) -> Self {
-        let shop = Self::new();
+        Self::with_tasks_on(None, count)
+    }
+
+    pub(crate) fn with_tasks_on(server: Option<String>, count: usize) -> Self {
+        let shop = Self::on(server);
         let plan: Vec<String> = (1..=count).map(|n| format!("- [ ] task number {n}")).collect();
         std::fs::write(shop.root().join("plan.md"), plan.join("\n")).unwrap();
         shop.ok(&["tasks", "import", "plan.md"]);

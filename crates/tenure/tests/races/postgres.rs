@@ -19,6 +19,7 @@ mod harness;
 mod history;
 mod hosts;
 mod injection;
+mod listeners;
 mod nemesis;
 mod outage;
 mod passwords;

@@ -1,5 +1,6 @@
 //! Agents, messages and the event feed in SQL.
 
+use super::known::KnownAgent;
 use super::notes::read_notes;
 use super::{SqlTx, Statement, columns};
 use crate::error::Result;
@@ -144,13 +145,16 @@ impl<T: SqlTx> WriteFeed for T {
     fn see_agent(&mut self, id: &str) -> Result<bool> {
         let sql = SEE_AGENT.text(T::DIALECT);
         let values = [(agents::last_seen_at, self.now().into()), (agents::id, id.into())];
-        let Some(seen) = self.known_agent_seen_at(id) else {
-            return Ok(self.execute(&agents::TABLE, sql, &values)? > 0);
-        };
-        if self.now().as_millis() - seen > SEEN_MS {
-            self.defer_shared(&agents::TABLE, sql, &values)?;
+        match self.known_agent(id) {
+            KnownAgent::Unknown => Ok(self.execute(&agents::TABLE, sql, &values)? > 0),
+            KnownAgent::Unregistered => Ok(false),
+            KnownAgent::SeenAt(seen) => {
+                if self.now().as_millis() - seen > SEEN_MS {
+                    self.defer_shared(&agents::TABLE, sql, &values)?;
+                }
+                Ok(true)
+            }
         }
-        Ok(true)
     }
 
     fn insert_message(

@@ -6,6 +6,16 @@ use crate::lease::{Lease, Resource, Ticket};
 use crate::store::notes::TaskNotes;
 use crate::store::tasks::TaskLookup;
 
+/// What a transaction knows of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KnownAgent {
+    /// It has to be asked for.
+    Unknown,
+    Unregistered,
+    /// When it was last seen, in milliseconds; 0 if it has left.
+    SeenAt(i64),
+}
+
 /// What a transaction has read before it is needed. A store that does not prefetch knows nothing.
 pub trait Known {
     /// The processes recorded in open leases and in tickets, as JSON.
@@ -40,9 +50,8 @@ pub trait Known {
         false
     }
 
-    /// When a registered agent was last seen, in milliseconds.
-    fn known_agent_seen_at(&mut self, _id: &str) -> Option<i64> {
-        None
+    fn known_agent(&mut self, _id: &str) -> KnownAgent {
+        KnownAgent::Unknown
     }
 
     /// The notes on a task for this reader.
