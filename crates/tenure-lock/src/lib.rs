@@ -112,6 +112,8 @@ pub use resume::{
     HeldLock, LostReason, Mark, ResumeLock, ResumeLockData, ResumeLockError, ResumeLockManager,
 };
 pub use socket_path::{fits_socket, temporary_folder};
+#[cfg(target_os = "macos")]
+pub use sys::kqueue::EventQueue;
 
 /// The example in the README is compiled and run.
 #[cfg(doctest)]

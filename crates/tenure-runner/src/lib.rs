@@ -74,6 +74,8 @@ pub use supervise::{
     AttemptRecorder, CommandEnd, Exit, LimitCheck, Limits, Signals, Supervised, Supervision, Verdict,
     pass_proof, supervise,
 };
-pub use sys::{LocalStream, SYSTEM_HAS_SANDBOX, Signal, can_supervise, exec, local_pair, signal_of};
+pub use sys::{
+    LocalStream, SYSTEM_HAS_SANDBOX, Signal, can_supervise, exec, local_pair, real_path, signal_of,
+};
 pub use wait::{Process, limit_for, until_any, until_any_or};
 pub use while_pid::{Kept, keep_while_alive};

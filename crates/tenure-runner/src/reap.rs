@@ -15,7 +15,7 @@ use tenure_lock::Host;
 
 use crate::exec_gate::remove_traces;
 use crate::killed_run::ReadLog;
-use crate::processes::{self, EndMode, ProcessFilter, Survivor};
+use crate::processes::{self, Descendants, EndMode, ProcessFilter, Survivor};
 
 /// Which attempts to reap.
 #[derive(Debug, Clone, Copy)]
@@ -101,6 +101,7 @@ fn end_all(
                 cleared.around_us.push(attempt.id);
                 continue;
             }
+            Descendants::forget(attempt.id.as_str());
             if let Some(leader) = &attempt.leader {
                 remove_traces(attempt.id.as_str(), leader);
             }

@@ -328,7 +328,7 @@ fn run(
     tracing::debug!(pid, "started");
     let foreground = Foreground::hand_to(pid);
     // Nothing may return from here on until the child is gone.
-    let mut seen = Descendants::default();
+    let mut seen = Descendants::of(attempt.id.as_str());
     let event = watch_until(s.signals, s.limits, pid, Some(&mut heartbeat), foreground.as_ref(), &mut seen);
     let mode = match &event {
         WatchEvent::Lost(_) => EndMode::Kill,
@@ -371,6 +371,9 @@ pub(crate) fn end_all(
     mode: EndMode,
 ) -> (Vec<Survivor>, Exit) {
     let (mut survivors, exit) = end_command(child, attempt, seen, mode);
+    if survivors.is_empty() {
+        Descendants::forget(attempt.id.as_str());
+    }
     attempt.leader = recorded_leader(store, attempt);
     let Some(leader) = &attempt.leader else { return (survivors, exit) };
     if leader.cgroup.is_some() && survivors.is_empty() {

@@ -26,6 +26,7 @@ use crate::printer::Printer;
 use crate::project::{self, Located, Project, ProjectPaths};
 use crate::report::{CommandResult, Report};
 use crate::store::{Backend, Doorbell, Source};
+use crate::sys;
 
 const COPY: &str = "this is a copy of another project and can only be read; \
                     `tenure store adopt` makes it a project of its own";
@@ -64,7 +65,7 @@ impl<'a> App<'a> {
 
     pub(crate) fn folder(&self, named: &Path) -> CommandResult<PathBuf> {
         let path = self.env.cwd.join(named);
-        if !path.is_dir() {
+        if !sys::real_path(&path).is_ok_and(|real| real.is_dir()) {
             return Err(Report::usage(format!("there is no folder {}", path.display())));
         }
         Ok(path)

@@ -26,3 +26,6 @@ pub(crate) mod fork;
 #[cfg(not(unix))]
 #[path = "no_fork.rs"]
 pub(crate) mod fork;
+
+#[cfg(target_os = "macos")]
+pub(crate) mod kqueue;

@@ -223,7 +223,7 @@ impl Worker<'_> {
         let pid = child.id();
         let attempt = &mut executed.attempt.clone();
         tracing::debug!(pid, attempt = %attempt.id, "started");
-        let mut seen = Descendants::default();
+        let mut seen = Descendants::of(attempt.id.as_str());
         let limit =
             ItemTimeout { begun: Instant::now(), most: self.work.job.definition.options.item_timeout() };
         let event = watch_until(signals, Some(&limit), pid, None, None, &mut seen);

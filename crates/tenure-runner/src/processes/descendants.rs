@@ -1,21 +1,57 @@
 //! The descendants of a command that were seen while it ran. They stay known when their parent ends and they become children
 //! of another process, where the system neither hands them to the supervisor nor shows their mark.
+//!
+//! The record is also kept in a private file that is named after the attempt, so that a reaper still has it if the supervisor was
+//! killed. An entry is a pid with its start time, and counts only for the process that has both.
 
 use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::PathBuf;
 use std::time::Instant;
 
-use tenure_lock::ProcessInfo;
+use tenure_lock::{ProcessInfo, open_private};
 
 use crate::sys;
+
+/// The longest record that is read. An attempt with more processes than fit has other problems.
+const LARGEST: u64 = 1024 * 1024;
 
 #[derive(Debug, Clone, Default)]
 pub struct Descendants {
     /// With their start times, because a pid is given to other processes later.
     seen: HashSet<(u32, u64)>,
     last: Option<Instant>,
+    /// Where the record is kept.
+    file: Option<PathBuf>,
 }
 
 impl Descendants {
+    /// An empty record for the attempt with this mark.
+    pub(crate) fn of(mark: &str) -> Self {
+        Self { file: sys::record_interval().and_then(|_| file_of(mark)), ..Self::default() }
+    }
+
+    /// The record that the supervisor of this attempt has left behind, if any.
+    pub(super) fn left_behind(mark: &str) -> Option<Self> {
+        sys::record_interval()?;
+        let file = open_private(&file_of(mark)?, File::options().read(true)).ok()?;
+        // Another user could have made the file where the folder is shared.
+        if !sys::is_private(&file.metadata().ok()?) {
+            return None;
+        }
+        let mut text = String::new();
+        file.take(LARGEST).read_to_string(&mut text).ok()?;
+        Some(Self { seen: parse(&text), ..Self::default() })
+    }
+
+    /// Removes the file of a record whose processes are gone.
+    pub(crate) fn forget(mark: &str) {
+        if let Some(file) = sys::record_interval().and_then(|_| file_of(mark)) {
+            let _ = fs::remove_file(file);
+        }
+    }
+
     pub(super) fn contains(&self, pid: u32, start_time: u64) -> bool {
         self.seen.contains(&(pid, start_time))
     }
@@ -32,9 +68,25 @@ impl Descendants {
             return;
         }
         self.last = Some(Instant::now());
-        if let Ok(all) = ProcessInfo::all() {
-            self.add_descendants(leader, &all);
+        let Ok(all) = ProcessInfo::all() else { return };
+        let before = self.seen.clone();
+        self.add_descendants(leader, &all);
+        if self.seen != before {
+            self.write();
         }
+        for (pid, _) in self.seen.difference(&before) {
+            tracing::debug!(pid, "recorded a descendant");
+        }
+    }
+
+    /// Replaces the file as a whole, so that a reader never finds a part of it. Without a file, the supervisor still has the record.
+    fn write(&self) {
+        let Some(path) = &self.file else { return };
+        let new = path.with_extension("new");
+        let lines: String = self.seen.iter().map(|(pid, start)| format!("{pid} {start}\n")).collect();
+        let file = open_private(&new, File::options().write(true).create(true).truncate(true));
+        let written = file.and_then(|mut file| file.write_all(lines.as_bytes()));
+        let _ = written.and_then(|()| fs::rename(&new, path));
     }
 
     fn add_descendants(&mut self, leader: u32, all: &[ProcessInfo]) {
@@ -51,12 +103,23 @@ impl Descendants {
             if more.is_empty() {
                 return;
             }
-            for (pid, _) in &more {
-                tracing::debug!(pid, "recorded a descendant");
-            }
             self.seen.extend(more);
         }
     }
+}
+
+/// None if the mark, which was read from the store, could be more than a name.
+fn file_of(mark: &str) -> Option<PathBuf> {
+    let is_name = !mark.is_empty() && mark.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    is_name.then(|| tenure_lock::temporary_folder().join(format!("tenure-descendants-{mark}")))
+}
+
+fn parse(text: &str) -> HashSet<(u32, u64)> {
+    let entry = |line: &str| {
+        let (pid, start) = line.split_once(' ')?;
+        Some((pid.parse().ok()?, start.parse().ok()?))
+    };
+    text.lines().filter_map(entry).collect()
 }
 
 #[cfg(test)]
@@ -94,5 +157,14 @@ mod tests {
         let recycled = ProcessInfo { start_time: 99, ..process(11, 1) };
         record.add_descendants(10, &[process(10, 1), recycled, process(15, 11)]);
         assert!(!record.contains(11, 99) && !record.contains(15, 15));
+    }
+
+    #[test]
+    fn a_mark_that_is_a_path_names_no_file_and_damaged_lines_are_left_out() {
+        assert_eq!(file_of("../x"), None);
+        assert_eq!(file_of(""), None);
+        let file = file_of("01890000-0000-7000-8000-000000000000").unwrap();
+        assert_eq!(file.parent(), Some(tenure_lock::temporary_folder().as_path()));
+        assert_eq!(parse("7 70\n8\nx 9\n9 -1\n10 100\n"), HashSet::from([(7, 70), (10, 100)]));
     }
 }

@@ -5,7 +5,8 @@
 //! - carries the attempt's mark in its environment, or shares a process group with a process that does, or
 //! - is in the process group or the session that the leader created, or in the attempt's control group, or
 //! - is a descendant of such a process, or an orphan that was handed to the attempt's supervisor, or
-//! - was seen by the supervisor as a descendant while the command ran, where orphans are not handed to it.
+//! - was seen by the supervisor as a descendant while the command ran, where orphans are not handed to it. The record outlives
+//!   the supervisor.
 //!
 //! It does not belong to the attempt if its environment has another mark (also an empty one), or if it or an ancestor has
 //! the terminal of a process outside of the attempt open: a person works in a server that the attempt has started.
@@ -56,7 +57,7 @@ pub struct ProcessFilter<'a> {
     pub leader: Option<&'a Leader>,
     /// The first process, if it is a child of the caller that has not been reaped yet.
     pub child: Option<u32>,
-    /// The descendants that its supervisor has seen.
+    /// The descendants that its supervisor has seen. If the caller is another process, what the supervisor has left behind of them.
     pub recorded: Option<&'a Descendants>,
 }
 

@@ -41,7 +41,7 @@ impl Scanner {
             mark: filter.mark.to_owned(),
             leader: filter.child.and_then(leader_at).or(recorded),
             cgroup,
-            recorded: filter.recorded.cloned(),
+            recorded: filter.recorded.cloned().or_else(|| Descendants::left_behind(filter.mark)),
             supervises: filter.child.is_some(),
             uid: sys::user(),
             me,

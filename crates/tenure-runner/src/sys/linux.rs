@@ -29,6 +29,16 @@ pub const SYSTEM_HAS_SANDBOX: bool = false;
 /// The longest argument that the system accepts, with its terminating byte.
 pub(crate) const LONGEST_ARGUMENT: usize = 128 * 1024;
 
+/// A path without links, by which the same folder is always named alike. Folders that ignore case are rare here, and a project in
+/// one is known by the path as it was written.
+pub fn real_path(path: &Path) -> io::Result<PathBuf> {
+    #[cfg(feature = "simulation")]
+    if simulation::is_macos() {
+        return simulation::as_created(path)?.canonicalize();
+    }
+    path.canonicalize()
+}
+
 /// A process, open: a later process with the same pid is not it.
 #[derive(Debug)]
 pub(crate) enum Handle {

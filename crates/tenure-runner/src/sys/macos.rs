@@ -1,15 +1,16 @@
 //! macOS: the end of a process by kqueue, signals after its start time was compared. There are no subreapers, no control groups
 //! and no timers that count sleep as poll descriptors.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::event::kqueue::{Event, EventFilter, EventFlags, ProcessEvents, kevent, kqueue};
-use rustix::process::{Pid, Signal};
-use tenure_lock::{BootTime, ProcessInfo};
+use rustix::process::Signal;
+use tenure_lock::{BootTime, EventQueue, ProcessInfo};
 
 use super::verified::Verified;
 use crate::timer::{Kind, Machine};
@@ -24,6 +25,14 @@ pub const SYSTEM_HAS_SANDBOX: bool = true;
 
 /// The longest argument that the system accepts, with its terminating byte.
 pub(crate) const LONGEST_ARGUMENT: usize = 256 * 1024;
+
+/// A path without links, by which the same folder is always named alike: file systems ignore case, and the system says in
+/// which case the names were created. What cannot be opened keeps the case in which it was written.
+pub fn real_path(path: &Path) -> io::Result<PathBuf> {
+    let real = path.canonicalize()?;
+    let named = File::open(&real).ok().and_then(|file| rustix::fs::getpath(&file).ok());
+    Ok(named.map_or(real, |name| PathBuf::from(OsString::from_vec(name.into_bytes()))))
+}
 
 /// A process, open.
 #[derive(Debug)]
@@ -48,19 +57,10 @@ impl Handle {
 }
 
 /// A queue that becomes readable with the exit of the process.
-#[expect(
-    unsafe_code,
-    reason = "kevent is unsafe for descriptors that are closed early, of which there is none"
-)]
-fn watch_exit(pid: Pid) -> Option<OwnedFd> {
-    let queue = kqueue().ok()?;
-    rustix::io::fcntl_setfd(&queue, rustix::io::FdFlags::CLOEXEC).ok()?;
-    let exit = EventFilter::Proc { pid, flags: ProcessEvents::EXIT };
-    let event = Event::new(exit, EventFlags::ADD, std::ptr::null_mut());
-    let mut none: [Event; 0] = [];
-    // SAFETY: the event refers to a process, not to a descriptor.
-    unsafe { kevent(&queue, &[event], &mut none, Some(Duration::ZERO)) }.ok()?;
-    Some(queue)
+fn watch_exit(pid: u32) -> Option<OwnedFd> {
+    let queue = EventQueue::new().ok()?;
+    queue.watch_exit(pid).ok()?;
+    Some(queue.into())
 }
 
 /// The end of a sleep is noticed by checking again instead.

@@ -18,9 +18,9 @@ pub(crate) struct Verified {
 
 impl Verified {
     /// The process that has this pid now. `watch` returns a descriptor that is readable once the pid has exited.
-    pub(crate) fn open(pid: u32, watch: impl FnOnce(Pid) -> Option<OwnedFd>) -> Option<Self> {
+    pub(crate) fn open(pid: u32, watch: impl FnOnce(u32) -> Option<OwnedFd>) -> Option<Self> {
         let start_time = ProcessInfo::of(pid)?.start_time;
-        let exit = watch(Pid::from_raw(i32::try_from(pid).ok()?)?);
+        let exit = watch(pid);
         // Compared again: what was watched is the process whose start time was read.
         ProcessInfo::is_running_since(pid, start_time).then_some(Self { pid, start_time, exit })
     }

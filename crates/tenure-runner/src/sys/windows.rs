@@ -57,6 +57,15 @@ pub fn local_pair() -> io::Result<(LocalStream, LocalStream)> {
     }
 }
 
+/// A path without links, by which the same folder is always named alike: in the case in which the names were created. A path of
+/// a drive is returned in the form that people and other programs know.
+pub fn real_path(path: &Path) -> io::Result<PathBuf> {
+    let real = path.canonicalize()?;
+    let short = real.to_str().and_then(|text| text.strip_prefix(r"\\?\"));
+    let is_of_drive = |text: &&str| text.as_bytes().get(1) == Some(&b':');
+    Ok(short.filter(is_of_drive).map_or_else(|| real.clone(), PathBuf::from))
+}
+
 /// A program cannot replace itself.
 pub fn exec(_command: &mut Command) -> io::Error {
     unsupported()

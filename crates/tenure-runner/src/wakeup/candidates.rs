@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use crate::sys::real_path;
+
 /// The maximum depth of a project below a configured folder.
 const DEPTH: usize = 3;
 /// The maximum number of entries read per folder; a larger folder holds data, not projects.
@@ -11,7 +13,7 @@ const MOST: usize = 10_000;
 /// Every project at or below `base`. Unreadable folders are skipped.
 pub fn below(base: &Path, is_project: &dyn Fn(&Path) -> bool) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
-    let Ok(base) = base.canonicalize() else { return found };
+    let Ok(base) = real_path(base) else { return found };
     let mut open = vec![(base, 0)];
     while let Some((folder, depth)) = open.pop() {
         if is_project(&folder) {

@@ -190,3 +190,21 @@ fn the_messages_of_providers_are_recognised_in_the_plain_format_of_opencode() {
         assert_eq!(found, ending, "{message}");
     }
 }
+
+/// Over ssh, and for what launchd starts, the Keychain of macOS is locked. claude then says what it says without a login.
+#[test]
+fn a_locked_keychain_is_a_missing_login() {
+    let recordings = recordings();
+    let recorded = recordings.iter().find(|run| run.name == "claude-notloggedin").unwrap();
+    for said in [
+        "Not logged in · Please run /login",
+        "Not logged in · Run /login",
+        "Missing API key · Run /login",
+        "Please run /login · API Error: 401 Invalid authentication credentials",
+    ] {
+        let output = recorded.output.replace("Not logged in · Please run /login", said);
+        let found = concluded(recorded.agent, &output, recorded.end);
+        assert_eq!(found.ending, Ending::NotLoggedIn, "{said}");
+        assert!(found.sentence(recorded.agent).ends_with(said), "{}", found.sentence(recorded.agent));
+    }
+}

@@ -1,12 +1,6 @@
 //! Linux.
 
-use std::io;
-use std::path::{Path, PathBuf};
-
-/// A path without links, by which the same folder is always named alike.
-pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
-    path.canonicalize()
-}
+use std::path::PathBuf;
 
 /// The name of this process's controlling terminal, such as `pts/3` or `tty1`. All standard streams may be pipes.
 pub(crate) fn controlling_terminal() -> Option<String> {

@@ -14,5 +14,6 @@ mod system;
 mod unix;
 
 pub(crate) use system::*;
+pub(crate) use tenure_runner::real_path;
 #[cfg(unix)]
 pub(crate) use unix::*;

@@ -59,6 +59,45 @@ fn an_orphan_in_its_own_session_ends_with_the_attempt_if_it_was_seen_before() {
     assert!(!processes::is_alive(orphan));
 }
 
+/// Elsewhere than on Linux, the environment of the orphan cannot be read, so only what its supervisor has recorded leads to it.
+#[test]
+fn an_orphan_in_its_own_session_is_reaped_although_its_supervisor_was_killed() {
+    let project = Project::new();
+    let hide = if is_like_macos() { "env -i" } else { "" };
+    let script = format!(
+        "echo $TENURE_ATTEMPT > mark
+         ({hide} setsid sh -c 'echo $$ > orphan; exec sleep 60' & while [ ! -e leave ]; do sleep 0.02; done)
+         while :; do sleep 0.02; done"
+    );
+    let run = project.start("first", &["--ttl", "10m"], &script);
+    let orphan = project.wait_for_pids("orphan", 1)[0];
+    let folder = tenure_lock::temporary_folder();
+    let record = folder.join(format!("tenure-descendants-{}", project.read("mark").trim()));
+    let entry = format!("{orphan} {}\n", ProcessInfo::of(orphan).unwrap().start_time);
+    let is_recorded = || std::fs::read_to_string(&record).is_ok_and(|text| text.contains(&entry));
+    wait_for("the supervisor has recorded it", || !is_like_macos() || is_recorded());
+    let parent = ProcessInfo::of(orphan).unwrap().parent;
+    std::fs::write(project.path("leave"), "").unwrap();
+    wait_for("it is an orphan", || ProcessInfo::of(orphan).unwrap().parent != parent);
+    run.signal(Signal::KILL);
+    assert_eq!(end(run).0, 137);
+    // An orphan that is not of the attempt, with a pid that once was.
+    let start = "env -i setsid -f sh -c 'echo $$ > stranger; exec sleep 60'";
+    assert!(finish(project.shell(start)).status.success());
+    let stranger = project.wait_for_pids("stranger", 1)[0];
+    if is_like_macos() {
+        let earlier = ProcessInfo::of(stranger).unwrap().start_time - 1;
+        let mut record = std::fs::File::options().append(true).open(&record).unwrap();
+        writeln!(record, "{stranger} {earlier}").unwrap();
+    }
+    assert!(processes::is_alive(orphan));
+    project.ok(&["task", "claim", "T", "--agent", "second"]);
+    assert!(!processes::is_alive(orphan));
+    assert!(processes::is_alive(stranger));
+    processes::signal(stranger, Signal::KILL);
+    assert!(!record.exists(), "the record ends with the attempt");
+}
+
 #[test]
 fn orphans_that_end_do_not_remain_as_zombies() {
     let project = Project::new();

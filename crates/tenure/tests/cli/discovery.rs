@@ -3,6 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::Value;
+use tenure_testkit::cli::skip;
+
 use crate::story::steps;
 use crate::support::TestEnv;
 
@@ -233,4 +236,48 @@ fn what_init_makes_is_private() {
         let mode = path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, if path.is_dir() { 0o700 } else { 0o600 }, "{}", path.display());
     }
+}
+
+#[test]
+fn where_case_is_ignored_a_project_is_one_project_however_its_path_is_written() {
+    if !cfg!(feature = "simulation") {
+        skip("this binary was built without the feature `simulation`");
+        return;
+    }
+    let mut env = TestEnv::new();
+    env.cd("work/Shop");
+    env.write("home/.tenure/config.yaml", "runners: {wakeup: {projectPaths: ['~/../WORK']}}\n");
+    let run = |args: &[&str], project: &str| {
+        let mut command = env.process(args);
+        command.env("TENURE_SIMULATE", "macos").env("TENURE_JSON", "1").env("TENURE_PROJECT", project);
+        let output = command.output().unwrap();
+        let text = if output.stdout.is_empty() { &output.stderr } else { &output.stdout };
+        let answer: Value =
+            serde_json::from_slice(text).unwrap_or_else(|e| panic!("{args:?}: {e}: {text:?}"));
+        (output.status.code().unwrap(), answer)
+    };
+    let ok = |args: &[&str], project: &str| {
+        let (code, answer) = run(args, project);
+        assert_eq!(code, 0, "{args:?}: {answer}");
+        answer["data"].clone()
+    };
+    ok(&["init"], "../SHOP");
+    ok(&["tasks", "add", "One", "--id", "T1"], "../shop");
+    let path = |project: &str| ok(&["status"], project)["project"]["path"].clone();
+    assert_eq!(path("."), env.path("work/Shop").to_str().unwrap());
+    for spelling in ["../shop", "../SHOP/", "../../WORK/sHOP"] {
+        assert_eq!(path(spelling), path("."), "{spelling}");
+    }
+    ok(&["tasks", "claim", "T1", "--agent", "ann"], "../shop");
+    assert_eq!(run(&["tasks", "claim", "T1", "--agent", "ben"], "../SHOP").0, 6);
+    ok(&["projects", "add", "../SHOP"], ".");
+    ok(&["projects", "disable", "../shop"], ".");
+    // Found by its registration and below the configured folder.
+    let listed = ok(&["projects", "list"], ".");
+    assert_eq!(
+        (&listed["total"], listed["projects"].as_array().map(Vec::len)),
+        (&Value::from(1), Some(1)),
+        "{listed}"
+    );
+    assert_eq!(listed["projects"][0]["enabled"], false);
 }

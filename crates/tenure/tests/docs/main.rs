@@ -16,6 +16,7 @@ mod page;
 mod play;
 mod schema;
 mod settings;
+mod systems;
 
 use std::path::{Path, PathBuf};
 

@@ -14,6 +14,7 @@ use crate::commands::runners::cron;
 use crate::project::ProjectPaths;
 use crate::report::CommandResult;
 use crate::shell_quote;
+use crate::sys;
 
 pub(super) fn examine(
     app: &App<'_>,
@@ -116,8 +117,8 @@ fn timer(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut Examination) {
         if timer.entry.is_none() {
             continue;
         }
-        let home = app.env.user_home();
-        if let Some(folder) = home.zip(paths).and_then(|(home, paths)| hidden_folder(home, &paths.root))
+        let home = app.env.user_home().and_then(|home| sys::real_path(home).ok());
+        if let Some(folder) = home.zip(paths).and_then(|(home, paths)| hidden_folder(&home, &paths.root))
             && timer.kind == Kind::Launchd
         {
             let sentence = format!(
@@ -152,7 +153,9 @@ const FULL_DISK_ACCESS: &str =
 
 /// The folder of a home with this project that macOS hides from programs that nobody has allowed to read it.
 fn hidden_folder(home: &Path, root: &Path) -> Option<&'static str> {
-    ["Desktop", "Documents", "Downloads"].into_iter().find(|folder| root.starts_with(home.join(folder)))
+    ["Desktop", "Documents", "Downloads", "Library/Mobile Documents"]
+        .into_iter()
+        .find(|folder| root.starts_with(home.join(folder)))
 }
 
 fn how_to_start(kind: Kind) -> &'static str {
@@ -160,5 +163,25 @@ fn how_to_start(kind: Kind) -> &'static str {
         Kind::Cron => "sudo service cron start",
         Kind::Systemd => "systemctl --user enable --now tenure-wakeup.timer",
         Kind::Launchd => "launchctl kickstart \"gui/$(id -u)/tenure-wakeup\"",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_below_a_protected_folder_of_the_home_is_hidden() {
+        let hidden = |root: &str| hidden_folder(Path::new("/Users/ann"), Path::new(root));
+        assert_eq!(hidden("/Users/ann/Documents/shop"), Some("Documents"));
+        assert_eq!(hidden("/Users/ann/Desktop"), Some("Desktop"));
+        assert_eq!(hidden("/Users/ann/Downloads/a/b"), Some("Downloads"));
+        let cloud = "Library/Mobile Documents";
+        assert_eq!(hidden(&format!("/Users/ann/{cloud}/com~apple~CloudDocs/shop")), Some(cloud));
+        for root in
+            ["/Users/ann/Documents2", "/Users/ann/code/Documents", "/Users/ben/Documents", "/Users/ann"]
+        {
+            assert_eq!(hidden(root), None, "{root}");
+        }
     }
 }
