@@ -82,7 +82,7 @@ fn an_orphan_in_its_own_session_is_reaped_although_its_supervisor_was_killed() {
     run.signal(Signal::KILL);
     assert_eq!(end(run).0, 137);
     // An orphan that is not of the attempt, with a pid that once was.
-    let start = "env -i setsid -f sh -c 'echo $$ > stranger; exec sleep 60'";
+    let start = "env -i setsid -f sh -c 'echo $$ > stranger; exec sleep 60' > /dev/null 2>&1";
     assert!(finish(project.shell(start)).status.success());
     let stranger = project.wait_for_pids("stranger", 1)[0];
     if is_like_macos() {
