@@ -83,9 +83,9 @@ impl Descendants {
     fn write(&self) {
         let Some(path) = &self.file else { return };
         let new = path.with_extension("new");
-        let lines: String = self.seen.iter().map(|(pid, start)| format!("{pid} {start}\n")).collect();
+        let lines: Vec<String> = self.seen.iter().map(|(pid, start)| format!("{pid} {start}\n")).collect();
         let file = open_private(&new, File::options().write(true).create(true).truncate(true));
-        let written = file.and_then(|mut file| file.write_all(lines.as_bytes()));
+        let written = file.and_then(|mut file| file.write_all(lines.concat().as_bytes()));
         let _ = written.and_then(|()| fs::rename(&new, path));
     }
 
