@@ -87,6 +87,12 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
         && !env.flag("CI")
         && env.var("TERM") != Some("dumb");
     let width = output.help_width();
+    if let Some((key, text)) = help::quick_answer(args, width) {
+        let global = Global { json: env.flag("TENURE_JSON"), ..Global::default() };
+        let name = CommandName { command: "tenure", subcommand: None };
+        Printer::new(output, &global, color).with_pager(env, &global).raw(name, key, &text);
+        return 0;
+    }
     let whole = || {
         let matches = help::definition(width).try_get_matches_from(args)?;
         Cli::from_arg_matches(&matches)
@@ -134,6 +140,11 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
 /// Every command and flag, as the parser knows them.
 pub fn command() -> clap::Command {
     Cli::command()
+}
+
+/// The overview of all commands as the parser defines it, which the stored one has to equal.
+pub fn overview() -> String {
+    help::made_overview()
 }
 
 /// The file that this program was started from, even if it has been replaced or deleted since.

@@ -45,8 +45,7 @@ pub(crate) fn print(
     match error.kind() {
         ErrorKind::DisplayHelp if name.command == "tenure" => {
             let is_long = args.iter().any(|arg| arg == "--help");
-            let text =
-                if is_long { help::overview(&root, width) } else { help::short_overview(&root, width) };
+            let text = if is_long { help::overview(width) } else { help::short_overview(width) };
             printer.raw(name, "help", &text);
         }
         ErrorKind::DisplayHelp => printer.raw(name, "help", &text),

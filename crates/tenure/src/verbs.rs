@@ -15,15 +15,31 @@ pub(crate) trait Commands: Sized {
     /// What the fast parser needs: the names and arguments of every command.
     const DEFINITIONS: &'static [Definition];
 
+    /// The command that the words begin with, if it takes no further words as names of verbs.
+    fn leaf(words: &[&str]) -> Option<Leaf<Self>>;
+
     /// The command's name, and its verb's if it has verbs.
     fn name(&self) -> CommandName<'static>;
 
     fn run(self, app: &mut App<'_>) -> CommandResult<Option<Answer>>;
 }
 
+/// A command without verbs, to be parsed by itself.
+pub(crate) struct Leaf<C> {
+    /// How many words name it.
+    pub(crate) depth: usize,
+    pub(crate) add_args: fn(clap::Command) -> clap::Command,
+    pub(crate) read: Box<dyn Fn(&clap::ArgMatches) -> Result<C, clap::Error>>,
+}
+
 /// The arguments of a command that has verbs, such as `tenure locks`.
 pub(crate) trait Group {
+    type Verb: Commands;
+
     const VERBS: &'static [Definition];
+
+    /// The arguments of the command with this verb and no options before it.
+    fn with_verb(verb: Self::Verb) -> Self;
 
     /// The name of the given verb, or of the one that runs when none is given. `None` for a command that does something
     /// of its own without a verb.
@@ -93,8 +109,14 @@ macro_rules! verbs {
         $crate::verbs::verbs! { enum $Enum; $($table)+ }
 
         impl $crate::verbs::Group for Args {
+            type Verb = $Enum;
+
             const VERBS: &'static [$crate::fast_parser::Definition] =
                 <$Enum as $crate::verbs::Commands>::DEFINITIONS;
+
+            fn with_verb(verb: $Enum) -> Self {
+                Self { verb: Some(verb), default: Default::default() }
+            }
 
             fn verb_name(&self) -> Option<&'static str> {
                 let name = $crate::verbs::Commands::name;
@@ -133,8 +155,14 @@ macro_rules! verbs {
         }
 
         impl $crate::verbs::Group for Args {
+            type Verb = $Enum;
+
             const VERBS: &'static [$crate::fast_parser::Definition] =
                 <$Enum as $crate::verbs::Commands>::DEFINITIONS;
+
+            fn with_verb(verb: $Enum) -> Self {
+                Self { verb: Some(verb) }
+            }
 
             fn verb_name(&self) -> Option<&'static str> {
                 let name = $crate::verbs::Commands::name;
@@ -178,6 +206,17 @@ macro_rules! verbs {
                 },
             )+];
 
+            fn leaf(words: &[&str]) -> Option<$crate::verbs::Leaf<Self>> {
+                let (name, rest) = words.split_first()?;
+                match *name {
+                    $(
+                        $(#[cfg($cfg)])?
+                        $name $(| $alias)? => $crate::verbs::verbs!(@leaf rest $Variant($module) $($verbs)?),
+                    )+
+                    _ => None,
+                }
+            }
+
             fn name(&self) -> $crate::printer::CommandName<'static> {
                 match self {
                     $(
@@ -206,6 +245,28 @@ macro_rules! verbs {
         }
     };
 
+    (@leaf $rest:ident $Variant:ident($module:ident)) => {{
+        let _ = $rest;
+        Some($crate::verbs::Leaf {
+            depth: 1,
+            add_args: <$module::Args as clap::Args>::augment_args,
+            read: Box::new(|matches| {
+                let args = <$module::Args as clap::FromArgMatches>::from_arg_matches(matches)?;
+                Ok(Self::$Variant(Box::new(args)))
+            }),
+        })
+    }};
+    (@leaf $rest:ident $Variant:ident($module:ident) verbs) => {{
+        use $crate::verbs::Group;
+        let verb = <<$module::Args as Group>::Verb as $crate::verbs::Commands>::leaf($rest)?;
+        Some($crate::verbs::Leaf {
+            depth: verb.depth + 1,
+            add_args: verb.add_args,
+            read: Box::new(move |matches| {
+                Ok(Self::$Variant(Box::new(<$module::Args as Group>::with_verb((verb.read)(matches)?))))
+            }),
+        })
+    }};
     (@optional) => { None };
     (@optional $value:literal) => { Some($value) };
     (@add_args $module:ident) => { <$module::Args as clap::Args>::augment_args };

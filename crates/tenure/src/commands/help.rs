@@ -18,13 +18,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     let width = app.printer.help_width();
-    let root = help::definition(width);
     let words: Vec<&str> = args.words.iter().map(String::as_str).collect();
     let text = match words.as_slice() {
-        [] => help::overview(&root, width),
-        ["options"] => help::options(&root),
+        [] => help::overview(width),
+        ["options"] => help::options(width),
         _ => {
-            let (command, name) = man::find(root, &args.words)?;
+            let (command, name) = man::find(help::definition(width), &args.words)?;
             command.bin_name(name).render_long_help().to_string()
         }
     };

@@ -149,14 +149,18 @@ fn the_list_of_settings_matches_the_table_of_keys() {
 
 #[test]
 fn the_list_of_commands_matches_the_parser() {
-    let path = root().join("docs/commands.md");
-    let made = commands::page(&tenure::command());
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(&path, &made).unwrap();
+    for (file, made) in [
+        ("docs/commands.md", commands::page(&tenure::command())),
+        ("crates/tenure/src/help/overview.txt", tenure::overview()),
+    ] {
+        let path = root().join(file);
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(&path, &made).unwrap();
+        }
+        let there = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            there == made,
+            "{file} is not up to date: run `UPDATE_DOCS=1 cargo test -p tenure --test docs`"
+        );
     }
-    let there = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        there == made,
-        "docs/commands.md is not up to date: run `UPDATE_DOCS=1 cargo test -p tenure --test docs`"
-    );
 }

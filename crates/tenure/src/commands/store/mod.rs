@@ -35,7 +35,13 @@ verbs! {
 }
 
 impl Group for Args {
+    type Verb = Verb;
+
     const VERBS: &'static [Definition] = Verb::DEFINITIONS;
+
+    fn with_verb(verb: Verb) -> Self {
+        Self { verb }
+    }
 
     fn verb_name(&self) -> Option<&'static str> {
         Some(self.verb.name().command)

@@ -36,7 +36,13 @@ verbs! {
 }
 
 impl Group for Args {
+    type Verb = Verb;
+
     const VERBS: &'static [Definition] = Verb::DEFINITIONS;
+
+    fn with_verb(verb: Verb) -> Self {
+        Self { verb: Some(verb), decide: decide::Args::default() }
+    }
 
     fn verb_name(&self) -> Option<&'static str> {
         self.verb.as_ref().map(|verb| verb.name().command)
