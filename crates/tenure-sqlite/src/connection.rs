@@ -21,6 +21,7 @@ use crate::gate::Gate;
 use crate::identity::{self, Boot, HomeCheck, Identity};
 use crate::integrity;
 use crate::migrate;
+use crate::open_mark::OpenMark;
 use crate::rows::SET_STATUS;
 use crate::sys;
 
@@ -50,31 +51,42 @@ struct Handle {
     conn: Option<Connection>,
     database: PathBuf,
     ends_with_process: Cell<bool>,
-    /// Only reads, so it leaves the log to others.
-    keeps_log: bool,
+    /// `None` if it only reads, and leaves the log to others.
+    mark: Option<OpenMark>,
 }
 
-/// Connections whose log is moved into the database when the process ends.
-static LEFT_OPEN: Mutex<Vec<(Connection, PathBuf)>> = Mutex::new(Vec::new());
+/// A connection whose log is moved into the database when the process ends.
+struct LeftOpen {
+    conn: Connection,
+    database: PathBuf,
+    mark: OpenMark,
+}
+
+static LEFT_OPEN: Mutex<Vec<LeftOpen>> = Mutex::new(Vec::new());
 
 /// Completes the files of the databases that were used until the end of the process ([`Hint::EndsWithProcess`]). To be
 /// called after the process has printed its answer.
 pub fn close_left_open() {
     let left = LEFT_OPEN.lock().map(|mut left| std::mem::take(&mut *left)).unwrap_or_default();
-    for (conn, database) in left {
-        move_log(&conn, &database);
+    for LeftOpen { conn, database, mark } in left {
+        move_log(&conn, &database, &mark);
         std::mem::forget(conn);
     }
 }
 
-/// Moves the log into the database, so that after the last process has ended the file is complete without it. The log stays
-/// as an empty file: in a folder that cannot be written, SQLite can read only a database that has one. A process that
-/// has the gate, or waits for it, does the same when it ends.
-fn move_log(conn: &Connection, database: &Path) {
-    if !has_log(database) {
-        return;
-    }
-    if let Some(_pass) = Gate::beside(database).try_enter() {
+/// How often the last process moves the log. Another one that leaves meanwhile leaves its changes to it.
+const MOVES: usize = 3;
+
+/// Moves the log into the database if no other process has it open, so that after the last process has ended the file is
+/// complete without it. The log stays as an empty file: in a folder that cannot be written, SQLite can read only a database
+/// that has one. A process that has the gate, or waits for it, does the same when it ends.
+fn move_log(conn: &Connection, database: &Path, mark: &OpenMark) {
+    for _ in 0..MOVES {
+        if !has_log(database) {
+            return;
+        }
+        let Some(_last) = mark.leave() else { return };
+        let Some(_pass) = Gate::beside(database).try_enter() else { return };
         // A process that is reading now may keep the log from being emptied. Then it is that process's turn.
         let _ = conn.busy_timeout(Duration::ZERO);
         let _ = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
@@ -102,12 +114,11 @@ impl Deref for Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         let Some(conn) = self.conn.take() else { return };
-        if self.keeps_log {
-            drop(conn);
-        } else if !self.ends_with_process.get() {
-            move_log(&conn, &self.database);
+        let Some(mark) = self.mark.take() else { return drop(conn) };
+        if !self.ends_with_process.get() {
+            move_log(&conn, &self.database, &mark);
         } else if let (true, Ok(mut left)) = (has_log(&self.database), LEFT_OPEN.lock()) {
-            left.push((conn, self.database.clone()));
+            left.push(LeftOpen { conn, database: self.database.clone(), mark });
         } else {
             std::mem::forget(conn);
         }
@@ -119,7 +130,8 @@ pub struct SqliteStore {
     path: PathBuf,
     gate: Gate,
     options: OpenOptions,
-    synchronous: RefCell<Option<Durability>>,
+    /// What SQLite does at a commit; it begins with FULL.
+    synchronous: RefCell<Durability>,
     kind: filesystem::Kind,
     file: KnownFile,
     home: String,
@@ -175,8 +187,8 @@ impl SqliteStore {
         // Plans must not depend on bound values. Otherwise every statement would be planned a second time when values
         // are bound.
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(|e| sql_error(&e))?;
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true).map_err(|e| sql_error(&e))?;
         conn.set_prepared_statement_cache_capacity(64);
-        conn.pragma_update(None, "foreign_keys", true).map_err(|e| sql_error(&e))?;
         if let Some(pragmas) = sys::FULL_SYNC {
             conn.execute_batch(pragmas).map_err(|e| sql_error(&e))?;
         }
@@ -194,15 +206,15 @@ impl SqliteStore {
         conn.busy_timeout(options.patience).map_err(|e| sql_error(&e))?;
         let identity = Identity::read(&conn)?.with_clock(&conn, options.clock.as_ref())?;
         let identity = RefCell::new(identity);
-        let keeps_log = options.read_only;
+        let mark = (!options.read_only).then(|| OpenMark::set(path));
         let ends_with_process = Cell::new(false);
-        let conn = Handle { conn: Some(conn), database: path.to_owned(), ends_with_process, keeps_log };
+        let conn = Handle { conn: Some(conn), database: path.to_owned(), ends_with_process, mark };
         Ok(Self {
             conn,
             path: path.to_owned(),
             gate,
             options,
-            synchronous: RefCell::new(None),
+            synchronous: RefCell::new(Durability::Power),
             kind,
             file,
             home,
@@ -234,7 +246,7 @@ impl SqliteStore {
     }
 
     fn set_durability(&self, wanted: Durability) -> Result<()> {
-        if *self.synchronous.borrow() == Some(wanted) {
+        if *self.synchronous.borrow() == wanted {
             return Ok(());
         }
         let level = match wanted {
@@ -242,7 +254,7 @@ impl SqliteStore {
             Durability::Process => "NORMAL",
         };
         self.conn.pragma_update(None, "synchronous", level).map_err(|e| sql_error(&e))?;
-        *self.synchronous.borrow_mut() = Some(wanted);
+        *self.synchronous.borrow_mut() = wanted;
         Ok(())
     }
 
@@ -483,6 +495,34 @@ mod tests {
         let linked_folder = folder.path().join("linked");
         std::os::unix::fs::symlink(folder.path(), &linked_folder).unwrap();
         SqliteStore::open(&linked_folder.join("tenure.db"), options()).unwrap();
+    }
+
+    #[test]
+    fn a_commit_is_synced_unless_less_is_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tenure.db");
+        let store = SqliteStore::create(&path, OpenOptions::new(Arc::new(SystemClock))).unwrap();
+        let read =
+            |name: &str| -> i64 { store.conn.pragma_query_value(None, name, |row| row.get(0)).unwrap() };
+        assert_eq!((read("synchronous"), read("foreign_keys")), (2, 1), "FULL");
+        for (durability, expected) in [(Durability::Process, 1), (Durability::Power, 2)] {
+            store.inside(durability, &mut |_| Ok(())).unwrap();
+            assert_eq!(read("synchronous"), expected);
+        }
+    }
+
+    #[test]
+    fn the_log_is_moved_by_the_last_one_to_close_the_database_and_by_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tenure.db");
+        let open = || SqliteStore::create(&path, OpenOptions::new(Arc::new(SystemClock))).unwrap();
+        let (first, second) = (open(), open());
+        let store: &dyn Store = &first;
+        store.write(Durability::Power, |tx| tx.take_task_number().map(drop)).unwrap();
+        drop(first);
+        assert!(has_log(&path), "the other one may write more");
+        drop(second);
+        assert!(!has_log(&path), "the file is complete");
     }
 
     #[test]

@@ -25,6 +25,10 @@ pub(crate) struct Gate {
     on_wait: Option<fn(&str)>,
 }
 
+/// How long the next writer polls for its turn before it blocks, and the pause between two tries.
+const POLLING: Duration = Duration::from_millis(2);
+const PAUSE: Duration = Duration::from_micros(30);
+
 /// How long a writer waits before it says so.
 const SILENCE: Duration = Duration::from_secs(1);
 
@@ -67,19 +71,26 @@ impl Gate {
     /// Waits for a turn, at most for `patience`.
     pub(crate) fn enter(&self, patience: Duration) -> Result<Pass> {
         let deadline = Instant::now() + patience;
-        let queue = lock(&self.queue, deadline, self.on_wait)?;
-        let gate = lock(&self.turn, deadline, self.on_wait)?;
+        let queue = lock(&self.queue, Duration::ZERO, deadline, self.on_wait)?;
+        // Only one process at a time waits here, so polling takes no turn from another one. Most turns end sooner than a
+        // thread could be started to wait for them.
+        let gate = lock(&self.turn, POLLING, deadline, self.on_wait)?;
         drop(queue);
         Ok(Pass { _gate: gate })
     }
 }
 
-fn lock(path: &Path, deadline: Instant, on_wait: Option<fn(&str)>) -> Result<File> {
+/// Polls for the lock for the time `polling`, then blocks.
+fn lock(path: &Path, polling: Duration, deadline: Instant, on_wait: Option<fn(&str)>) -> Result<File> {
     let file = open(path).map_err(|e| io_error(&e, "open", path))?;
-    match file.try_lock() {
-        Ok(()) => return Ok(file),
-        Err(TryLockError::WouldBlock) => {}
-        Err(TryLockError::Error(e)) => return Err(io_error(&e, "lock", path)),
+    let begun = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if begun.elapsed() < polling => std::thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => break,
+            Err(TryLockError::Error(e)) => return Err(io_error(&e, "lock", path)),
+        }
     }
     // The kernel serves blocked lockers in the order of arrival, which polling would not, but blocking has no time
     // limit. If the deadline passes, the blocked thread remains until the process ends, or releases the lock as soon as

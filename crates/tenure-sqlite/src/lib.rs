@@ -64,6 +64,7 @@ mod gate;
 mod identity;
 mod integrity;
 mod migrate;
+mod open_mark;
 mod ready;
 mod rows;
 mod sys;

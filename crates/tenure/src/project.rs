@@ -54,7 +54,7 @@ impl ProjectPaths {
     pub(crate) fn own_files(&self) -> Vec<PathBuf> {
         let database = self.database();
         let beside = ["-wal", "-shm"].map(|ending| self.folder().join(format!("{DATABASE}{ending}")));
-        let locks = ["gate.lock", "queue.lock"].map(|ending| database.with_extension(ending));
+        let locks = ["gate.lock", "queue.lock", "open.lock"].map(|ending| database.with_extension(ending));
         let mut files = vec![self.folder(), self.config(), self.logs(), self.mcp_address(), database];
         files.extend(beside.into_iter().chain(locks));
         files

@@ -12,7 +12,7 @@ use tenure_core::holder::{Caller, Holder, Incarnation, Judge, Liveness};
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::kernel::{self, Grant, Terms, Verdict};
 use tenure_core::lease::{LeaseState, Resource, ResourceKind, Ticket};
-use tenure_core::store::{ClaimHint, ClaimTarget, Hint, LeaseFilter, Tx, View};
+use tenure_core::store::{ClaimHint, ClaimTarget, Durability, Hint, LeaseFilter, Tx, View};
 use tenure_core::{Context, Error, Timestamp, reference};
 use tenure_runner::{Process, until_any};
 
@@ -186,11 +186,20 @@ fn acquire_or_wait(
     // the preceding waiter is watched like the holder. New tickets are added at the end, so none comes between the two.
     let mut before = None;
     let mut bar = Bar::default();
+    let mut expects_refusal = is_held(open, request)?;
     loop {
         if let Some(bell) = &doorbell {
             bell.silence();
         }
-        let outcome = try_and_queue(open, claim, &terms, &me, doorbell.as_ref(), &mut before);
+        let bell = doorbell.as_ref();
+        let queued =
+            if expects_refusal { queue_only(open, claim, &terms, &me, bell, &mut before) } else { Ok(None) };
+        let outcome = match queued {
+            Ok(Some(queued)) => Ok(queued),
+            Ok(None) => try_and_queue(open, claim, &terms, &me, bell, &mut before),
+            Err(error) => Err(error),
+        };
+        expects_refusal = false;
         let (locked, reserved, ticket, until, watch) = match outcome {
             Ok(TryResult::Granted(grant)) => {
                 bar.end(app);
@@ -324,6 +333,40 @@ pub(crate) fn try_and_queue(
     let judge = SelfAliveJudge { me, judge: open.context().judge };
     let ctx = Context { judge: &judge, ..open.context() };
     claim.transact(open, true, |tx| try_in(tx, &ctx, claim, terms, me, doorbell, before))
+}
+
+/// Whether another claim of the task will probably be refused. A store on a server does not gain from knowing it.
+fn is_held(open: &Open<'_>, request: &ClaimRequest) -> tenure_core::Result<bool> {
+    let ClaimRequest::Task(task) = request else { return Ok(false) };
+    if open.source.is_on_server() {
+        return Ok(false);
+    }
+    open.read(|view| {
+        let Some(name) = reference::task_by_id_or_key(view, task.id_or_key())? else { return Ok(false) };
+        let lease = view.open_lease(&Resource::task(&TaskId::new(name.id)))?;
+        Ok(lease.is_some_and(|lease| lease.state(view.now(), open.env.judge.as_ref()) == LeaseState::Live))
+    })
+}
+
+/// Takes a ticket in a change that is not synced to the disk: a waiter does not survive a power failure, so its ticket need not
+/// either. `None` if the claim would not have been refused. Then nothing has changed.
+fn queue_only(
+    open: &Open<'_>,
+    claim: &Claim<'_>,
+    terms: &Terms,
+    me: &Incarnation,
+    doorbell: Option<&Doorbell>,
+    before: &mut Option<Incarnation>,
+) -> tenure_core::Result<Option<TryResult>> {
+    let judge = SelfAliveJudge { me, judge: open.context().judge };
+    let ctx = Context { judge: &judge, ..open.context() };
+    let mut refused = true;
+    let queued = open.store.write(Durability::Process, |tx| {
+        let tried = try_in(tx, &ctx, claim, terms, me, doorbell, before)?;
+        refused = matches!(tried, TryResult::Wait { .. });
+        if refused { Ok(tried) } else { Err(Error::General("the claim is not refused".to_owned())) }
+    });
+    if refused { queued.map(Some) } else { Ok(None) }
 }
 
 fn try_in(

@@ -19,6 +19,7 @@ fn a_link_among_a_projects_files_is_refused_and_not_followed() {
         "/tenure.db-shm",
         "/tenure.gate.lock",
         "/tenure.queue.lock",
+        "/tenure.open.lock",
         "/config.yaml",
         "/logs",
         "/mcp.json",

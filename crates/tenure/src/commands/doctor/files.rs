@@ -27,7 +27,7 @@ fn private(app: &App<'_>, paths: Option<&ProjectPaths>) -> Vec<PathBuf> {
             path.push(ending);
             PathBuf::from(path)
         };
-        let locks = ["gate.lock", "queue.lock"].map(|ending| database.with_extension(ending));
+        let locks = ["gate.lock", "queue.lock", "open.lock"].map(|ending| database.with_extension(ending));
         ["", "-wal", "-shm"].map(beside).into_iter().chain(locks).chain([folder])
     };
     project.into_iter().chain(home).flat_map(all).filter(|path| path.exists()).collect()
