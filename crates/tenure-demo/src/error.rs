@@ -16,6 +16,8 @@ pub enum Error {
     TempFolder { command: &'static str, path: PathBuf, source: io::Error },
     #[error("cannot run a command: {0}")]
     Spawn(io::Error),
+    #[error("{tool} is not installed, so there is nothing to compare with")]
+    NotInstalled { tool: &'static str, install: &'static str },
     #[error("the benchmark failed: {0}")]
     Bench(String),
     /// A signal ended the run; the number is the exit code for it.

@@ -44,6 +44,11 @@ impl TempProject {
         &self.program.binary
     }
 
+    /// A variable of the commands' environment.
+    pub(crate) fn var(&self, name: &str) -> Option<OsString> {
+        self.program.vars.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+    }
+
     /// The project's folder.
     pub(crate) fn root(&self) -> PathBuf {
         self.folder.join("project")

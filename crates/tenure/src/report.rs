@@ -227,6 +227,9 @@ impl From<tenure_demo::Error> for Report {
                 Self::io(&source, ErrorCode::General, "make", &path)
                     .hint("use another folder", format!("TMPDIR=/var/tmp tenure {command}"))
             }
+            DemoError::NotInstalled { install, .. } => {
+                Self::new(ErrorCode::General, error.to_string()).hint("install it", install)
+            }
             DemoError::Interrupted(code) => Self::interrupted(code),
             DemoError::Spawn(_) | DemoError::Bench(_) => Self::new(ErrorCode::General, error.to_string()),
         }

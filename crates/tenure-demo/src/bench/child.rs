@@ -1,8 +1,11 @@
 //! Child processes, with their run time, processor time and memory.
 
+use std::io::{Read, Write};
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use crate::{Error, Result, sys};
 
@@ -39,6 +42,30 @@ pub(super) fn run_time(mut command: Command) -> Result<(Duration, Option<Duratio
     let processor = processor_time(&Path::new("/proc").join(child.0.id().to_string()));
     child.wait()?;
     Ok((wall, processor))
+}
+
+/// Starts processes that do the same work at the same time: each begins when it gets a line on standard input, and answers how
+/// many rounds it has done.
+pub(super) fn run_together(commands: impl Iterator<Item = Command>) -> Result<Vec<u64>> {
+    let start =
+        |mut command: Command| ChildProcess::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let mut children: Vec<ChildProcess> = commands.map(start).collect::<Result<_>>()?;
+    for child in &mut children {
+        let mut input = child.0.stdin.take().ok_or_else(|| Error::bench("no pipe to a process"))?;
+        input.write_all(b"go\n").map_err(Error::Spawn)?;
+    }
+    children.iter_mut().map(rounds_of).collect()
+}
+
+/// Waits for a process to end, and reads how many rounds it has done.
+fn rounds_of(child: &mut ChildProcess) -> Result<u64> {
+    let mut output = String::new();
+    if let Some(mut pipe) = child.0.stdout.take() {
+        pipe.read_to_string(&mut output).map_err(Error::Spawn)?;
+    }
+    child.wait()?;
+    let answer: Value = serde_json::from_str(&output).map_err(Error::bench)?;
+    answer["data"]["rounds"].as_u64().ok_or_else(|| Error::bench(format!("a process answered {output}")))
 }
 
 /// The processor time of a thread, given its folder in `/proc`; or of a process with one thread, given that of the process.

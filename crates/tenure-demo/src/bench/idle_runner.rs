@@ -46,7 +46,7 @@ impl Bench<'_> {
         let share = after.saturating_sub(before).as_secs_f64() / begun.elapsed().as_secs_f64();
         self.results.at_most("idle runner, of one processor", share * 100.0, "%", 0.1);
         if let Some(size) = memory(runner.0.id(), "VmRSS") {
-            self.results.at_most("idle runner, resident", size, "MB", 10.0);
+            self.results.at_most("idle runner, resident", size, "MB", 8.0);
         }
         if let Some(size) = memory(runner.0.id(), "RssAnon") {
             self.results.add("idle runner, private memory", size, "MB");

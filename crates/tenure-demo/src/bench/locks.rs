@@ -14,7 +14,7 @@ impl Bench<'_> {
         let left = measure::left_by_another_tool("job");
         for (what, budget, times) in [
             ("acquire and release", 100.0, measure::acquire_and_release(&folder, rounds)),
-            ("refuse", 20.0, measure::refuse(&folder, rounds)),
+            ("refuse", 15.0, measure::refuse(&folder, rounds)),
             ("take over from a dead holder", 50.0, measure::take_over(&folder, rounds, &left)),
         ] {
             let times = times.map_err(|source| Error::File {

@@ -49,7 +49,7 @@ impl Bench<'_> {
         self.results.add("a claim's transaction in this process", in_process * 1000.0, "ms");
         self.results.at_most("claim_task over MCP ÷ the same transaction", over_mcp / in_process, "×", 3.0);
         if let Some(size) = memory(client.server.0.id(), "VmRSS") {
-            self.results.at_most("MCP server, resident", size, "MB", 15.0);
+            self.results.at_most("MCP server, resident", size, "MB", 10.0);
         }
         client.close()
     }

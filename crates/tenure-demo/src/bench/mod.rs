@@ -3,6 +3,7 @@
 
 use crate::{Error, Interrupts, Program, Result};
 
+mod against;
 mod child;
 mod claims;
 mod fixture;
@@ -18,6 +19,7 @@ mod tasks;
 mod waiting;
 mod writers;
 
+pub use against::Rival;
 pub use results::{Bound, Budget, Measurement, Results, Verdict};
 pub use writers::claim_and_release;
 

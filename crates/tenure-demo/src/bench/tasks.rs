@@ -17,8 +17,11 @@ impl Bench<'_> {
             ("tasks next", &["tasks", "next"][..], Some(1.5)),
             ("tasks show", &["tasks", "show", "F50"], Some(1.5)),
             ("task next --claim", &["task", "next", "--claim", "--agent", "a"], Some(1.5)),
+            ("tasks list, first page", &["tasks", "list", "--limit", "50"], Some(1.5)),
+            ("status", &["status"], Some(1.5)),
+            ("sections list", &["sections", "list"], Some(1.5)),
+            ("locks list", &["locks", "list"], Some(1.5)),
             ("tasks add", &["tasks", "add", "one more"], None),
-            ("tasks list (first page)", &["tasks", "list"], None),
         ] {
             let rounds = self.rounds(if budget.is_some() { 60 } else { 15 });
             let (mut at_few, mut at_many) = (Vec::new(), Vec::new());

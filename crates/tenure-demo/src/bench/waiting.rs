@@ -1,4 +1,4 @@
-//! The time from a release, or from the death of a holder, to the grant to the next waiter.
+//! The time from a release, or from the death of a holder, to the grant to the next waiter, in raw commits.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,46 +9,58 @@ use tenure_core::holder::Incarnation;
 use tenure_core::store::Store;
 use tenure_lock::ProcessIdentity;
 
-use super::Bench;
-use super::child::ChildProcess;
-use super::fixture::{Fixture, agent, claim, claimable_keys, release, tasks_for};
-use super::statistics::{percentile, to_millis};
+use super::child::{ChildProcess, run_together};
+use super::fixture::{Fixture, agent, claim, claimable_keys, release, task_key, tasks_for};
+use super::raw_claims::RawClaims;
+use super::statistics::{median, percentile, to_millis};
+use super::{Bench, to_float};
 use crate::{Error, Result};
 
 /// The limit for a waiter to be queued.
 const QUEUE_TIMEOUT: Duration = Duration::from_mins(1);
 
+/// Processes that pass one task round.
+const WAITERS: usize = 8;
+
 impl Bench<'_> {
-    /// From a release, and from the death of a holder, to the next waiter's answer.
+    /// From a release, and from the death of a holder, to the next waiter's answer, and how fast waiters pass a task round. The
+    /// program must accept `bench --json --waiter KEY MS`, and claim and release the task until the time is up.
     pub fn waiting(&mut self) -> Result<()> {
         self.hand_over()?;
-        self.take_over()
+        self.take_over()?;
+        self.pass_round()
     }
 
     fn hand_over(&mut self) -> Result<()> {
+        let rounds = self.rounds(200);
         let fixture = self.fixture(1)?;
         let store = fixture.store()?;
+        let mut raw = RawCommits::create(&fixture, rounds)?;
         let name = |round: usize| format!("w{round}");
         claim(store.as_ref(), &agent(&name(0)), "F1")?;
         let mut times = Vec::new();
-        for round in 0..self.rounds(200) {
+        for round in 0..rounds {
             let waiter = start_waiter(&fixture, store.as_ref(), "F1", &name(round + 1))?;
             release(store.as_ref(), &agent(&name(round)), "F1")?;
             let released = Instant::now();
             times.push(time_of_answer(waiter)?.saturating_duration_since(released));
+            raw.commit()?;
             self.check_interrupts()?;
         }
-        for (percent, budget) in [(50, 1.0), (99, 10.0)] {
-            let time = to_millis(percentile(&mut times, percent));
-            self.results.wall(format!("release → next waiter has it, p{percent}"), time, "ms", budget);
-        }
+        let commit = raw.median();
+        self.results.add("raw commit of a claim's rows, synced", commit * 1000.0, "ms");
+        let ratio = percentile(&mut times, 50).as_secs_f64() / commit;
+        self.results.wall("release → next waiter has it, p50 ÷ raw commit", ratio, "×", 2.0);
+        let slowest = to_millis(percentile(&mut times, 99));
+        self.results.wall("release → next waiter has it, p99", slowest, "ms", 10.0);
         Ok(())
     }
 
     fn take_over(&mut self) -> Result<()> {
-        let rounds = self.rounds(30);
+        let rounds = self.rounds(60);
         let fixture = self.fixture(tasks_for(rounds))?;
         let store = fixture.store()?;
+        let mut raw = RawCommits::create(&fixture, rounds)?;
         let mut times = Vec::new();
         for key in claimable_keys().take(rounds) {
             let mut sleep = fixture.project.other_command(Path::new("/bin/sleep"));
@@ -62,13 +74,61 @@ impl Bench<'_> {
             holder.0.kill().map_err(Error::Spawn)?;
             holder.0.wait().map_err(Error::Spawn)?;
             times.push(time_of_answer(waiter)?.saturating_duration_since(killed));
+            raw.commit()?;
             self.check_interrupts()?;
         }
-        for (percent, name) in [(50, "p50"), (100, "worst")] {
-            let time = to_millis(percentile(&mut times, percent));
-            self.results.at_most(format!("holder killed → waiter has it, {name}"), time, "ms", 1000.0);
-        }
+        let ratio = percentile(&mut times, 50).as_secs_f64() / raw.median();
+        self.results.wall("holder killed → waiter has it, p50 ÷ raw commit", ratio, "×", 4.0);
+        let slowest = to_millis(percentile(&mut times, 100));
+        self.results.at_most("holder killed → waiter has it, worst", slowest, "ms", 1000.0);
         Ok(())
+    }
+
+    fn pass_round(&mut self) -> Result<()> {
+        let time = Duration::from_millis(if self.quick { 500 } else { 5000 });
+        let fixture = self.fixture(1)?;
+        // Half of the raw commits before and half after, so that a change of the machine's speed affects both.
+        let mut raw = RawCommits::create(&fixture, 400)?;
+        raw.commits(200)?;
+        let args = ["bench", "--json", "--waiter", "F1", &time.as_millis().to_string()];
+        let rounds = run_together((0..WAITERS).map(|_| fixture.project.command(&args)))?;
+        raw.commits(200)?;
+        self.check_interrupts()?;
+        let rate = to_float(rounds.iter().sum()) / time.as_secs_f64();
+        self.results.add(format!("{WAITERS} waiters pass one task round"), rate, "/s");
+        let what = format!("{WAITERS} waiters, rounds per second ÷ raw commits");
+        self.results.at_least(what, rate * raw.median(), "×", 0.4);
+        Ok(())
+    }
+}
+
+/// Raw commits of a claim's rows, timed one by one.
+struct RawCommits {
+    claims: RawClaims,
+    times: Vec<Duration>,
+}
+
+impl RawCommits {
+    fn create(fixture: &Fixture, commits: usize) -> Result<Self> {
+        let claims = RawClaims::create(&fixture.project.root().join("raw.db"), commits)?;
+        Ok(Self { claims, times: Vec::new() })
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        let number = self.times.len() + 1;
+        let begun = Instant::now();
+        self.claims.claim(&task_key(number), number)?;
+        self.times.push(begun.elapsed());
+        Ok(())
+    }
+
+    fn commits(&mut self, count: usize) -> Result<()> {
+        (0..count).try_for_each(|_| self.commit())
+    }
+
+    /// In seconds.
+    fn median(&mut self) -> f64 {
+        median(&mut self.times)
     }
 }
 

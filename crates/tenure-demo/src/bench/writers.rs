@@ -1,15 +1,12 @@
 //! Many processes that write concurrently: whether each gets its share of the transactions.
 
-use std::io::{Read, Write};
 use std::path::Path;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use tenure_core::store::Store;
 use tenure_sqlite::{OpenOptions, SqliteStore};
 
-use super::child::ChildProcess;
+use super::child::run_together;
 use super::fixture::{agent, claim, claimable_keys, release, tasks_for};
 use super::{Bench, to_float};
 use crate::{Error, Result};
@@ -30,17 +27,9 @@ impl Bench<'_> {
         let database = fixture.project.database();
         let start = |key: String| {
             let (database, millis) = (database.to_string_lossy(), time.as_millis().to_string());
-            let mut command =
-                fixture.project.command(&["bench", "--json", "--writer", &database, &key, &millis]);
-            ChildProcess::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()))
+            fixture.project.command(&["bench", "--json", "--writer", &database, &key, &millis])
         };
-        let mut children: Vec<ChildProcess> =
-            claimable_keys().take(writers).map(start).collect::<Result<_>>()?;
-        for child in &mut children {
-            let mut input = child.0.stdin.take().ok_or_else(|| Error::bench("no pipe to a writer"))?;
-            input.write_all(b"go\n").map_err(Error::Spawn)?;
-        }
-        let rounds: Vec<u64> = children.iter_mut().map(rounds_of).collect::<Result<_>>()?;
+        let rounds = run_together(claimable_keys().take(writers).map(start))?;
         self.check_interrupts()?;
         let slowest = to_float(rounds.iter().copied().min().unwrap_or(0));
         let fastest = to_float(rounds.iter().copied().max().unwrap_or(0));
@@ -51,17 +40,6 @@ impl Bench<'_> {
         self.results.at_least(what, slowest / fastest, "×", 0.25);
         Ok(())
     }
-}
-
-/// Waits for a writer to end, and reads how many rounds it has done.
-fn rounds_of(writer: &mut ChildProcess) -> Result<u64> {
-    let mut output = String::new();
-    if let Some(mut pipe) = writer.0.stdout.take() {
-        pipe.read_to_string(&mut output).map_err(Error::Spawn)?;
-    }
-    writer.wait()?;
-    let answer: Value = serde_json::from_str(&output).map_err(Error::bench)?;
-    answer["data"]["rounds"].as_u64().ok_or_else(|| Error::bench(format!("a writer answered {output}")))
 }
 
 /// The work of one writer: waits for a line on standard input, which all writers get at the same time, then claims and

@@ -1,11 +1,15 @@
 //! `tenure bench`: runs `tenure_demo::bench` and prints its results.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
-use tenure_demo::bench::{Bench, Bound, Measurement, Results, Verdict, claim_and_release};
+use tenure_core::error::TaskName;
+use tenure_core::holder::{Caller, Holder, Incarnation};
+use tenure_core::kernel::{self, Finish, Terms};
+use tenure_core::{ErrorCode, reference};
+use tenure_demo::bench::{Bench, Bound, Measurement, Results, Rival, Verdict, claim_and_release};
 
 use crate::answer::Answer;
 use crate::app::App;
@@ -13,6 +17,7 @@ use crate::interrupt::Interrupts;
 use crate::report::{CommandResult, Report};
 use crate::table::{Table, cut, keep};
 use crate::text::{RenderOptions, Style, Text};
+use crate::waiting::{self, Claim, ClaimRequest, NamedTask};
 
 /// Measure tenure's performance on this machine against its budgets
 ///
@@ -29,9 +34,15 @@ pub(crate) struct Args {
     /// Use fewer rounds and fewer tasks, for a rough result in a few seconds
     #[arg(long)]
     quick: bool,
+    /// Compare races and claims with another tool that is installed, instead of the topics
+    #[arg(long, value_enum, value_name = "TOOL", conflicts_with = "topics")]
+    against: Vec<Against>,
     /// Run as one of the concurrent writers
     #[arg(long, hide = true, num_args = 3, value_names = ["DATABASE", "KEY", "MS"])]
     writer: Vec<String>,
+    /// Run as one of the waiters that pass a task round
+    #[arg(long, hide = true, num_args = 2, value_names = ["KEY", "MS"])]
+    waiter: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -57,6 +68,30 @@ enum Topic {
     History,
     /// The size of this program
     Binary,
+}
+
+/// What to compare with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Against {
+    /// lodestar-cli from PyPI
+    Lodestar,
+    /// beads
+    Bd,
+    /// flock(1), which locks a file while a command runs
+    Flock,
+    /// The same rows, written with SQLite alone in this process
+    Raw,
+}
+
+impl Against {
+    fn rival(self) -> Rival {
+        match self {
+            Self::Lodestar => Rival::Lodestar,
+            Self::Bd => Rival::Beads,
+            Self::Flock => Rival::Flock,
+            Self::Raw => Rival::RawSqlite,
+        }
+    }
 }
 
 impl Topic {
@@ -91,6 +126,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if let [database, key, millis] = args.writer.as_slice() {
         return write(app, database, key, millis);
     }
+    if let [key, millis] = args.waiter.as_slice() {
+        return wait_and_pass(app, key, millis);
+    }
     let has_progress = app.printer.err_is_terminal() && !app.printer.quiet && !app.env.flag("CI");
     let program = app.own_program()?;
     let interrupts = Interrupts::listen()?;
@@ -98,12 +136,16 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let is_wanted = |topic: &&Topic| {
         if args.topics.is_empty() { **topic != Topic::History } else { args.topics.contains(topic) }
     };
-    let measured = Topic::value_variants().iter().filter(is_wanted).try_for_each(|topic| {
-        if has_progress {
-            app.printer.draw(&format!("\r\x1b[K{} …", topic.about()));
-        }
-        topic.measure(&mut bench)
-    });
+    let measured = if args.against.is_empty() {
+        Topic::value_variants().iter().filter(is_wanted).try_for_each(|topic| {
+            if has_progress {
+                app.printer.draw(&format!("\r\x1b[K{} …", topic.about()));
+            }
+            topic.measure(&mut bench)
+        })
+    } else {
+        args.against.iter().try_for_each(|tool| bench.against(tool.rival()))
+    };
     if has_progress {
         app.printer.draw("\r\x1b[K");
     }
@@ -112,7 +154,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let results = bench.finish()?;
     measured?;
     let mut text = to_text(&results, app.printer.render_options());
-    if args.topics.is_empty() {
+    if args.topics.is_empty() && args.against.is_empty() {
         let elsewhere =
             "For the same on PostgreSQL, run from a source checkout: cargo bench -p tenure-postgres";
         text.blank().styled(Style::Dim, elsewhere);
@@ -124,9 +166,41 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
 fn write(app: &App<'_>, database: &str, key: &str, millis: &str) -> CommandResult<Answer> {
     let time = Duration::from_millis(millis.parse().map_err(tenure_demo::Error::bench)?);
     let rounds = claim_and_release(Path::new(database), app.store_options(), key, time)?;
+    Ok(rounds_done(rounds))
+}
+
+/// One of the waiters that `bench.waiting()` starts: claims the task, waiting for it, and releases it, until the time is up.
+fn wait_and_pass(app: &mut App<'_>, key: &str, millis: &str) -> CommandResult<Answer> {
+    let time = Duration::from_millis(millis.parse().map_err(tenure_demo::Error::bench)?);
+    let open = app.open()?;
+    let me = Incarnation::current();
+    let caller = Caller::new(Holder::agent(format!("w{}", me.process.pid))).with_process(me);
+    let with_caller = |_: Option<&TaskName>| caller.clone();
+    let request = ClaimRequest::Task(NamedTask::new(key));
+    let claim = Claim::new(&request, &with_caller);
+    std::io::stdin().read_line(&mut String::new()).map_err(tenure_demo::Error::bench)?;
+    let end = Instant::now() + time;
+    let mut rounds: u64 = 0;
+    while let Some(left) = end.checked_duration_since(Instant::now()) {
+        let terms = Terms::new(open.config.locking.lease_ttl);
+        match waiting::acquire(app, &open, &claim, terms, Some(left)) {
+            Err(report) if report.code == ErrorCode::WaitTimeout => break,
+            granted => drop(granted?),
+        }
+        app.wait_handles.clear();
+        open.write(|tx| {
+            let name = reference::task(tx, key)?;
+            kernel::finish(tx, &open.context(), &caller, &name, Finish::Release(None), false)
+        })?;
+        rounds += 1;
+    }
+    Ok(rounds_done(rounds))
+}
+
+fn rounds_done(rounds: u64) -> Answer {
     let mut text = Text::new();
     text.line(rounds.to_string());
-    Ok(Answer::new(json!({"rounds": rounds}), text))
+    Answer::new(json!({"rounds": rounds}), text)
 }
 
 fn to_json(results: &Results) -> Value {

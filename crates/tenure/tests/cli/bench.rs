@@ -25,20 +25,30 @@ fn every_budget_stands_in_one_table_of_one_run() {
     let data = ran.data();
     let rows = data["budgets"].as_array().unwrap();
     for (what, is, budget) in [
-        ("tasks list ÷ /bin/true, wall", "atMost", 4.0),
-        ("task claim ÷ /bin/true, wall", "atMost", 5.0),
+        ("--version ÷ /bin/true, wall", "atMost", 2.0),
+        ("--help ÷ /bin/true, wall", "atMost", 2.0),
+        ("tasks list ÷ /bin/true, wall", "atMost", 3.0),
+        ("task show ÷ /bin/true, wall", "atMost", 3.0),
+        ("task claim ÷ /bin/true, wall", "atMost", 4.0),
         ("claims per second ÷ raw commits", "atLeast", 0.6),
         ("8 writers, share of slowest ÷ fastest", "atLeast", 0.25),
         ("32 writers, share of slowest ÷ fastest", "atLeast", 0.25),
-        ("release → next waiter has it, p50", "atMost", 1.0),
+        ("release → next waiter has it, p50 ÷ raw commit", "atMost", 2.0),
         ("release → next waiter has it, p99", "atMost", 10.0),
+        ("holder killed → waiter has it, p50 ÷ raw commit", "atMost", 4.0),
         ("holder killed → waiter has it, worst", "atMost", 1000.0),
+        ("8 waiters, rounds per second ÷ raw commits", "atLeast", 0.4),
         ("task next --claim: with 10,000 tasks ÷ with 100", "atMost", 1.5),
+        ("tasks list, first page: with 10,000 tasks ÷ with 100", "atMost", 1.5),
+        ("status: with 10,000 tasks ÷ with 100", "atMost", 1.5),
+        ("sections list: with 10,000 tasks ÷ with 100", "atMost", 1.5),
+        ("locks list: with 10,000 tasks ÷ with 100", "atMost", 1.5),
         ("file lock: acquire and release", "atMost", 100.0),
-        ("file lock: refuse", "atMost", 20.0),
+        ("file lock: refuse", "atMost", 15.0),
         ("file lock: take over from a dead holder", "atMost", 50.0),
-        ("idle runner, resident", "atMost", 10.0),
+        ("idle runner, resident", "atMost", 8.0),
         ("idle runner, of one processor", "atMost", 0.1),
+        ("MCP server, resident", "atMost", 10.0),
         ("claim_task over MCP ÷ the same transaction", "atMost", 3.0),
     ] {
         let row = rows.iter().find(|row| row["what"] == what).unwrap_or_else(|| panic!("no {what} in {ran}"));
@@ -67,6 +77,34 @@ fn one_theme_can_be_asked_for_alone() {
     assert_eq!(rows.iter().filter(|line| line.starts_with("this program")).count(), 1, "{ran}");
     assert_eq!(rows.len(), 7, "{ran}");
     assert!(lines[lines.len() - 1].starts_with("This is a debug build, so nothing is judged."), "{ran}");
+}
+
+#[test]
+fn a_comparison_with_a_tool_counts_races_and_times_claims() {
+    let env = with_a_temporary_folder();
+    let ran =
+        env.finish(env.process(&["bench", "--quick", "--json", "--against", "flock", "--against", "raw"]));
+    let data = ran.exits(0).data();
+    let value = |what: &str| {
+        let row = data["budgets"].as_array().unwrap().iter().find(|row| row["what"] == what);
+        row.unwrap_or_else(|| panic!("no {what} in {data}"))["value"].as_f64().unwrap()
+    };
+    for name in ["tenure", "flock", "raw SQLite"] {
+        assert_eq!(value(&format!("races of 8 with one winner, {name}")), 1.0, "{data}");
+    }
+    assert!(value("one claim, flock ÷ tenure") > 0.0 && value("one claim, in this process, tenure") > 0.0);
+    assert!(left_in_the_temporary_folder(&env).is_empty());
+}
+
+#[test]
+fn a_tool_that_is_not_installed_is_named_with_how_to_install_it() {
+    let mut env = with_a_temporary_folder();
+    let nothing = env.path("nothing");
+    env.set("PATH", nothing);
+    let ran = env.finish(env.process(&["bench", "--quick", "--json", "--against", "lodestar"])).exits(1);
+    assert!(ran.message().starts_with("lodestar is not installed"), "{ran}");
+    assert_eq!(ran.envelope()["hints"][0]["command"], "pip install lodestar-cli", "{ran}");
+    assert!(left_in_the_temporary_folder(&env).is_empty());
 }
 
 #[test]
