@@ -109,13 +109,19 @@ fn migrate_inside(conn: &Connection, migrations: &[&str]) -> Result<()> {
     let latest = i64::try_from(migrations.len()).unwrap_or(i64::MAX);
     let from = usize::try_from(version(conn)?).unwrap_or(0);
     for migration in migrations.iter().skip(from) {
-        conn.execute_batch(migration).map_err(|e| sql_error(&e))?;
+        conn.execute_batch(&compact(migration)).map_err(|e| sql_error(&e))?;
     }
     conn.execute_batch(&format!(
         "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {};",
         latest | mark
     ))
     .map_err(|e| sql_error(&e))
+}
+
+/// The statements without comments and indentation: SQLite stores the text of each table, and every process reads it.
+fn compact(sql: &str) -> String {
+    let lines = sql.lines().map(str::trim).filter(|line| !line.starts_with("--"));
+    lines.flat_map(|line| line.split_whitespace()).collect::<Vec<_>>().join(" ")
 }
 
 fn refuse_foreign(conn: &Connection) -> Result<()> {
@@ -155,6 +161,16 @@ mod tests {
     fn migrate_to_a_later_schema(path: &Path, statements: &str) {
         let conn = Connection::open(path).unwrap();
         migrate_with(&conn, &Gate::beside(path), &[MIGRATIONS[0], statements]).unwrap();
+    }
+
+    #[test]
+    fn the_stored_schema_has_no_comments() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(SqliteStore::create(&database(&folder), options(Duration::from_secs(10))).unwrap());
+        let conn = Connection::open(database(&folder)).unwrap();
+        let sql: String =
+            conn.query_row("SELECT group_concat(sql) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
+        assert!(sql.contains("CREATE TABLE tasks ( id TEXT PRIMARY KEY") && !sql.contains("--"), "{sql}");
     }
 
     #[test]
