@@ -617,7 +617,8 @@ pub struct ProjectJson<'a> {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TasksAnswer<'a> {
     pub tasks: Vec<TaskJson<'a>>,
-    pub total: u64,
+    /// How many tasks match on all pages; null for a search or a label, unless it is asked for
+    pub total: Option<u64>,
 }
 
 /// `tasks add`, `tasks update` and other changes of one task.

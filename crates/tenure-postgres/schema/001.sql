@@ -53,11 +53,18 @@ CREATE TABLE tenure.sections (
     mode       text NOT NULL COLLATE "C" CHECK (mode IN ('serial', 'parallel')),
     priority   bigint NOT NULL,
     position   bigint NOT NULL,
+    -- How many of its tasks are neither completed nor skipped, and how many have each of these statuses; counted by the
+    -- store as it changes a task, so that no list has to count tasks.
+    open_tasks bigint NOT NULL DEFAULT 0,
+    in_review  bigint NOT NULL DEFAULT 0,
+    completed  bigint NOT NULL DEFAULT 0,
+    failed     bigint NOT NULL DEFAULT 0,
+    skipped    bigint NOT NULL DEFAULT 0,
     created_at bigint NOT NULL,
     updated_at bigint NOT NULL,
     PRIMARY KEY (project, id),
     UNIQUE (project, name)
-);
+) WITH (fillfactor = 50);
 
 CREATE UNIQUE INDEX sections_order ON tenure.sections (project, priority, position, id);
 

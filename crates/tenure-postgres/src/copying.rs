@@ -2,7 +2,8 @@
 
 use tenure_core::store::columns::names;
 use tenure_core::store::{
-    BATCH, CellKind, CopiedRow, Counters, Movable, Put, SqlTx, Standing, Table, Transfer,
+    BATCH, CellKind, CopiedRow, Counters, Dialect, Movable, Put, SqlTx, Standing, Table, Transfer,
+    stored_counts,
 };
 use tenure_core::{Error, Result};
 
@@ -74,8 +75,11 @@ impl Transfer for Transaction<'_> {
     }
 
     /// Triggers do.
+    /// Triggers have counted the rest as the rows were written.
     fn derive_values(&mut self) -> Result<()> {
-        Ok(())
+        let mut counts =
+            stored_counts(Dialect::Postgres).into_iter().filter(|count| count.table == "sections");
+        counts.try_for_each(|count| self.change(&count.recount, &[]).map(drop))
     }
 
     fn counters(&self) -> Result<Counters> {

@@ -1,12 +1,12 @@
 //! Whole tasks: one, lists, and the next ready one.
 
-use tenure_core::Result;
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::store::{
-    ComputedState, Dialect, Reserved, SqlTx, TaskFilter, TaskQueries, Viewer, ViewerValues, notes_from_json,
-    work_tickets_query,
+    ComputedState, Dialect, Reserved, SqlTx, TaskFilter, TaskOrder, TaskQueries, Viewer, ViewerValues,
+    notes_from_json, work_tickets_query,
 };
 use tenure_core::task::Task;
+use tenure_core::{Result, Timestamp};
 use tokio_postgres::Row;
 
 use crate::connection::Value;
@@ -41,6 +41,75 @@ impl Transaction<'_> {
         prefetched.notes = Some(TaskNotesFor { task: id.to_owned(), reader: me.to_owned(), notes });
         prefetched.agent = Some((me.to_owned(), get(row, at + 4)?));
         Ok(())
+    }
+}
+
+/// A filter as the condition on tasks `t` of sections `s`, with the values of its parameters.
+struct Matching<'f> {
+    filter: &'f TaskFilter,
+    viewer: ViewerValues,
+    statuses: Option<Vec<&'static str>>,
+    section: Option<&'f str>,
+    held: Option<(&'static str, &'f str)>,
+}
+
+impl<'f> Matching<'f> {
+    fn new(filter: &'f TaskFilter, viewer: &Viewer, now: Timestamp) -> Result<Self> {
+        let statuses = filter.statuses.as_ref();
+        Ok(Self {
+            filter,
+            viewer: viewer.values(now)?,
+            statuses: statuses.map(|all| all.iter().map(|status| status.as_str()).collect()),
+            section: filter.section.as_ref().map(SectionId::as_str),
+            held: filter.held_by.as_ref().map(|holder| (holder.kind.as_str(), holder.id.as_str())),
+        })
+    }
+
+    fn terms(&self, may_exist: MayExist) -> (String, Vec<&dyn Value>) {
+        let mut values = parameters(&self.viewer);
+        let mut terms: Vec<String> = Vec::new();
+        if let Some(statuses) = &self.statuses {
+            values.push(statuses);
+            let mut any = vec![format!("t.status = ANY (${})", values.len() + 1)];
+            any.extend(self.filter.states.iter().map(|state| match state {
+                ComputedState::Blocked => Dialect::Postgres.blocked(),
+                ComputedState::Ready => ready(may_exist),
+                ComputedState::Lapsed => Dialect::Postgres.lapsed(),
+            }));
+            terms.push(format!(" AND ({})", any.join(" OR ")));
+        }
+        if self.section.is_some() {
+            values.push(&self.section);
+            terms.push(format!(" AND s.id = ${}", values.len() + 1));
+        }
+        if let Some(text) = &self.filter.search {
+            values.push(text);
+            let part = format!("lower(${} COLLATE \"C\")", values.len() + 1);
+            terms.push(format!(
+                " AND (strpos(lower(t.title), {part}) > 0 OR strpos(lower(t.description), {part}) > 0 \
+                 OR strpos(lower(t.key), {part}) > 0)"
+            ));
+        }
+        if let Some(label) = &self.filter.label {
+            values.push(label);
+            terms.push(format!(
+                " AND EXISTS (SELECT 1 FROM json_array_elements_text(t.labels::json) AS l WHERE l = ${})",
+                values.len() + 1
+            ));
+        }
+        if let Some((kind, id)) = &self.held {
+            values.extend([kind as &dyn Value, id]);
+            terms.push(format!(
+                " AND EXISTS (SELECT 1 FROM tenure.leases h WHERE h.project = $1 AND h.resource_kind = 'task' \
+                 AND h.resource_id = t.id AND h.ended_at IS NULL AND h.holder_kind = ${} AND h.holder_id = ${})",
+                values.len(),
+                values.len() + 1
+            ));
+        }
+        if self.filter.ready {
+            terms.push(format!(" AND ({})", ready(may_exist)));
+        }
+        (terms.concat(), values)
     }
 }
 
@@ -97,73 +166,40 @@ impl TaskQueries for Transaction<'_> {
         read_task(row).map(Some)
     }
 
-    fn task_page(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(Vec<Task>, u64)> {
-        let bound = viewer.values(self.state.now)?;
-        let mut values = parameters(&bound);
-        let statuses: Option<Vec<&str>> =
-            filter.statuses.as_ref().map(|all| all.iter().map(|status| status.as_str()).collect());
-        let section = filter.section.as_ref().map(SectionId::as_str);
-        let held = filter.held_by.as_ref().map(|holder| (holder.kind.as_str(), holder.id.as_str()));
+    fn task_page(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<Vec<Task>> {
         let may_exist = self.may_exist(viewer);
-        let mut terms: Vec<String> = Vec::new();
-        if let Some(statuses) = &statuses {
-            values.push(statuses);
-            let mut any = vec![format!("t.status = ANY (${})", values.len() + 1)];
-            any.extend(filter.states.iter().map(|state| match state {
-                ComputedState::Blocked => Dialect::Postgres.blocked(),
-                ComputedState::Ready => ready(may_exist),
-                ComputedState::Lapsed => Dialect::Postgres.lapsed(),
-            }));
-            terms.push(format!(" AND ({})", any.join(" OR ")));
-        }
-        if section.is_some() {
-            values.push(&section);
-            terms.push(format!(" AND s.id = ${}", values.len() + 1));
-        }
-        if let Some(text) = &filter.search {
-            values.push(text);
-            let part = format!("lower(${} COLLATE \"C\")", values.len() + 1);
-            terms.push(format!(
-                " AND (strpos(lower(t.title), {part}) > 0 OR strpos(lower(t.description), {part}) > 0 \
-                 OR strpos(lower(t.key), {part}) > 0)"
-            ));
-        }
-        if let Some(label) = &filter.label {
-            values.push(label);
-            terms.push(format!(
-                " AND EXISTS (SELECT 1 FROM json_array_elements_text(t.labels::json) AS l WHERE l = ${})",
+        let matching = Matching::new(filter, viewer, self.state.now)?;
+        let (terms, mut values) = matching.terms(may_exist);
+        let (limit, offset) = (limit_of(filter.limit), limit_of(filter.offset));
+        let reach = limit.saturating_add(offset);
+        values.extend([&limit as &dyn Value, &offset]);
+        let page = format!("LIMIT ${} OFFSET ${}", values.len(), values.len() + 1);
+        let order = filter.order.sql();
+        // In working order each section contributes its first tasks from the index. The planner would sort all of them.
+        let listing = if filter.order == TaskOrder::default() {
+            values.push(&reach);
+            let from = format!(
+                "tenure.sections s CROSS JOIN LATERAL (
+                   SELECT t.* FROM tenure.tasks t WHERE t.project = $1 AND t.section_id = s.id {terms}
+                   ORDER BY t.priority, t.position, t.id LIMIT ${}) t",
                 values.len() + 1
-            ));
-        }
-        if let Some((kind, id)) = &held {
-            values.extend([kind as &dyn Value, id]);
-            terms.push(format!(
-                " AND EXISTS (SELECT 1 FROM tenure.leases h WHERE h.project = $1 AND h.resource_kind = 'task' \
-                 AND h.resource_id = t.id AND h.ended_at IS NULL AND h.holder_kind = ${} AND h.holder_id = ${})",
-                values.len(),
-                values.len() + 1
-            ));
-        }
-        if filter.ready {
-            terms.push(format!(" AND ({})", ready(may_exist)));
-        }
-        let terms = terms.concat();
+            );
+            task_query(&from, &format!("ORDER BY {order} {page}"), may_exist)
+        } else {
+            let from = "tenure.sections s JOIN tenure.tasks t ON t.project = $1 AND t.section_id = s.id";
+            task_query(from, &format!("{terms} ORDER BY {order} {page}"), may_exist)
+        };
+        all(self.rows(&listing, &values)?, read_task)
+    }
+
+    fn task_count(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<u64> {
+        let matching = Matching::new(filter, viewer, self.state.now)?;
+        let (terms, values) = matching.terms(self.may_exist(viewer));
         let counting = format!(
             "SELECT count(*) FROM tenure.sections s
              JOIN tenure.tasks t ON t.project = $1 AND t.section_id = s.id WHERE s.project = $1 {terms}"
         );
-        let total = self.row(&counting, &values)?.map_or(Ok(0), |row| count(&row, 0))?;
-        let (limit, offset) = (limit_of(filter.limit), limit_of(filter.offset));
-        values.extend([&limit as &dyn Value, &offset]);
-        let rest = format!(
-            "{terms} ORDER BY {} LIMIT ${} OFFSET ${}",
-            filter.order.sql(),
-            values.len(),
-            values.len() + 1
-        );
-        let from = "tenure.sections s JOIN tenure.tasks t ON t.project = $1 AND t.section_id = s.id";
-        let listing = task_query(from, &rest, may_exist);
-        Ok((all(self.rows(&listing, &values)?, read_task)?, total))
+        self.row(&counting, &values)?.map_or(Ok(0), |row| count(&row, 0))
     }
 
     fn first_ready(

@@ -94,6 +94,9 @@ pub struct ListTasks {
     /// How many to pass over first.
     #[serde(default)]
     pub offset: u64,
+    /// With search or label: also count all that match, which reads every task. Otherwise `total` is null.
+    #[serde(default)]
+    pub total: bool,
 }
 
 #[derive(Debug, Clone, Deserialize, JsonSchema)]

@@ -30,7 +30,13 @@ CREATE TABLE sections (
     mode       TEXT NOT NULL CHECK (mode IN ('serial', 'parallel')),
     priority   INTEGER NOT NULL,
     position   INTEGER NOT NULL,
+    -- How many of its tasks are neither completed nor skipped, and how many have each of these statuses; counted by the
+    -- store as it changes a task, so that no list has to count tasks.
     open_tasks INTEGER NOT NULL DEFAULT 0 CHECK (open_tasks >= 0),
+    in_review  INTEGER NOT NULL DEFAULT 0,
+    completed  INTEGER NOT NULL DEFAULT 0,
+    failed     INTEGER NOT NULL DEFAULT 0,
+    skipped    INTEGER NOT NULL DEFAULT 0,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL
 ) STRICT;
@@ -70,10 +76,12 @@ CREATE TABLE tasks (
     updated_at  INTEGER NOT NULL
 ) STRICT;
 
-CREATE INDEX tasks_order ON tasks (section_id, priority, position, id, status);
+CREATE INDEX tasks_order ON tasks (section_id, priority, position, id);
+-- The tasks that a list shows by default, in working order, however many are completed.
+CREATE INDEX tasks_open ON tasks (section_id, priority, position, id) WHERE status <> 'completed';
 -- Finds the last position in a section without reading its tasks.
 CREATE INDEX tasks_position ON tasks (section_id, position);
-CREATE INDEX tasks_status ON tasks (status);
+CREATE INDEX tasks_status ON tasks (status, section_id);
 CREATE INDEX tasks_title ON tasks (title);
 -- What `next` walks: its first entry per section is the answer, however many tasks there are.
 CREATE INDEX tasks_ready ON tasks (section_id, priority, position, id)

@@ -13,17 +13,6 @@ fn number(of: u64) -> i64 {
 }
 
 impl Counting for Transaction<'_> {
-    fn count_in_section(&mut self, task: &TaskId, by: i64) -> Result<()> {
-        self.change(
-            &format!(
-                "UPDATE sections SET open_tasks = open_tasks + ?2
-                 WHERE id = (SELECT section_id FROM tasks WHERE id = ?1 AND status NOT IN {FINISHED})"
-            ),
-            &[&task.as_str(), &by],
-        )
-        .map(drop)
-    }
-
     fn count_for_dependents(&mut self, task: &TaskId, by: i64) -> Result<()> {
         self.change(
             "UPDATE tasks SET open_deps = open_deps + ?2

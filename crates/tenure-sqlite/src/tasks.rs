@@ -10,19 +10,27 @@ use tenure_core::store::{
     ComputedState, Dialect, FINISHED, OpenLease, Reserved, Row, TASK_WIDTH, TaskFilter, TaskQueries, Viewer,
     read_task,
 };
-use tenure_core::task::{SectionRef, Task};
+use tenure_core::task::{SectionRef, Task, TaskStatus};
 
 use crate::connection::Transaction;
 use crate::error::sql_error;
 use crate::ready::{Named, OPEN_LEASE, ready, ready_in_open_section, section_open};
 use crate::rows::{Sql, count, to_json};
 
+/// All tasks, section by section: SQLite does not change the order of a cross join, and finds each section's tasks in working
+/// order.
+const BY_SECTION: &str = "sections s CROSS JOIN tasks t ON t.section_id = s.id";
+/// The planner must begin with the one task.
+const ONE: &str = "tasks t CROSS JOIN sections s ON s.id = t.section_id";
+/// Begins with the tasks of some statuses, to be sorted.
+const BY_STATUS: &str = "tasks t INDEXED BY tasks_status CROSS JOIN sections s ON s.id = t.section_id";
+
 /// Tasks with their sections and open leases. What needs other rows is expensive for SQLite to plan, so it is queried
 /// afterwards, and only for the tasks concerned: see [`Transaction::complete`].
-fn task_query(ready: &str, rest: &str) -> String {
+fn task_query(from: &str, ready: &str, rest: &str) -> String {
     format!(
         "SELECT {}, s.name, s.mode, {ready}, {}
-         FROM sections s CROSS JOIN tasks t ON t.section_id = s.id {OPEN_LEASE}
+         FROM {from} {OPEN_LEASE}
          {rest}",
         tasks::TABLE.of("t"),
         leases::TABLE.of("o"),
@@ -38,12 +46,8 @@ fn read_row(row: &dyn Row) -> Result<Task> {
 impl Transaction<'_> {
     /// Reads one task, with its readiness for `viewer` if there is one.
     fn one_task(&self, id: &TaskId, viewer: Option<&Viewer>) -> Result<Option<Task>> {
-        // The planner must start from the one task, so the join order of the listing is reversed here.
         let ready = if viewer.is_some() { ready_in_open_section() } else { "0".to_owned() };
-        let sql = task_query(&ready, "WHERE t.id = :id").replace(
-            "FROM sections s CROSS JOIN tasks t ON t.section_id = s.id",
-            "FROM tasks t CROSS JOIN sections s ON s.id = t.section_id",
-        );
+        let sql = task_query(ONE, &ready, "WHERE t.id = :id");
         let mut values = match viewer {
             Some(viewer) => self.bind(viewer)?,
             None => Vec::new(),
@@ -115,33 +119,13 @@ impl Transaction<'_> {
         let mut rows = statement.raw_query();
         rows.next()?.map_or(Ok(false), |row| row.get(0))
     }
-}
 
-/// Binds only the parameters that the statement has, because the conditions of a listing vary.
-fn bind_known(statement: &mut rusqlite::Statement<'_>, values: &Named) -> Sql<()> {
-    for (name, value) in values {
-        if let Some(index) = statement.parameter_index(name)? {
-            statement.raw_bind_parameter(index, value.as_ref())?;
-        }
-    }
-    Ok(())
-}
-
-impl TaskQueries for Transaction<'_> {
-    fn task_with_readiness(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>> {
-        self.one_task(id, Some(viewer))
-    }
-
-    fn task_without_readiness(&self, id: &TaskId, _: &Viewer) -> Result<Option<Task>> {
-        self.one_task(id, None)
-    }
-
-    fn task_page(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(Vec<Task>, u64)> {
+    /// The condition on tasks `t` of sections `s` that match the filter, and the values of its parameters.
+    fn matching(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(String, Named)> {
         let mut terms = Vec::new();
         let mut values = self.bind(viewer)?;
         if let Some(statuses) = &filter.statuses {
-            let list = statuses.iter().map(|s| format!("'{s}'")).collect::<Vec<_>>().join(", ");
-            let mut any = vec![format!("t.status IN ({list})")];
+            let mut any = vec![one_of(statuses)];
             any.extend(filter.states.iter().map(|state| match state {
                 ComputedState::Blocked => Dialect::Sqlite.blocked(),
                 ComputedState::Ready => ready(),
@@ -179,10 +163,60 @@ impl TaskQueries for Transaction<'_> {
         }
         let condition =
             if terms.is_empty() { String::new() } else { format!("WHERE {}", terms.join(" AND ")) };
-        let listing = task_query(
-            &ready_in_open_section(),
-            &format!("{condition} ORDER BY {} LIMIT :limit OFFSET :offset", filter.order.sql()),
-        );
+        Ok((condition, values))
+    }
+}
+
+/// The condition that a task has one of the statuses. "All but completed" is written as the index `tasks_open` has it.
+fn one_of(statuses: &[TaskStatus]) -> String {
+    let is_open = |status: &TaskStatus| *status != TaskStatus::Completed;
+    if TaskStatus::ALL.iter().all(|status| statuses.contains(status) == is_open(status)) {
+        return "t.status <> 'completed'".to_owned();
+    }
+    let list: Vec<String> = statuses.iter().map(|status| format!("'{status}'")).collect();
+    format!("t.status IN ({})", list.join(", "))
+}
+
+/// A page of the tasks that match the condition.
+fn page_query(filter: &TaskFilter, condition: &str) -> String {
+    // Tasks that are neither pending nor completed are few, so sorting them is faster than looking for them in order.
+    let is_rare = |status: &TaskStatus| !matches!(status, TaskStatus::Pending | TaskStatus::Completed);
+    let are_few = filter.states.is_empty()
+        && filter.statuses.as_ref().is_some_and(|statuses| statuses.iter().all(is_rare));
+    let rest = format!("{condition} ORDER BY {} LIMIT :limit OFFSET :offset", filter.order.sql());
+    task_query(if are_few { BY_STATUS } else { BY_SECTION }, &ready_in_open_section(), &rest)
+}
+
+/// Binds only the parameters that the statement has, because the conditions of a listing vary.
+fn bind_known(statement: &mut rusqlite::Statement<'_>, values: &Named) -> Sql<()> {
+    for (name, value) in values {
+        if let Some(index) = statement.parameter_index(name)? {
+            statement.raw_bind_parameter(index, value.as_ref())?;
+        }
+    }
+    Ok(())
+}
+
+impl TaskQueries for Transaction<'_> {
+    fn task_with_readiness(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>> {
+        self.one_task(id, Some(viewer))
+    }
+
+    fn task_without_readiness(&self, id: &TaskId, _: &Viewer) -> Result<Option<Task>> {
+        self.one_task(id, None)
+    }
+
+    fn task_page(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<Vec<Task>> {
+        let (condition, mut values) = self.matching(filter, viewer)?;
+        values.push((":limit", Box::new(i64::try_from(filter.limit).unwrap_or(i64::MAX))));
+        values.push((":offset", Box::new(i64::try_from(filter.offset).unwrap_or(i64::MAX))));
+        let mut tasks = self.read_tasks(&page_query(filter, &condition), &values)?;
+        self.complete(&mut tasks, &values).map_err(|e| sql_error(&e))?;
+        Ok(tasks)
+    }
+
+    fn task_count(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<u64> {
+        let (condition, values) = self.matching(filter, viewer)?;
         let judges_readiness = filter.ready || filter.states.contains(&ComputedState::Ready);
         let counting = format!(
             "SELECT count(*) FROM tasks t {} {} {condition}",
@@ -193,24 +227,13 @@ impl TaskQueries for Transaction<'_> {
             },
             if judges_readiness { OPEN_LEASE } else { "" },
         );
-
-        values.push((":limit", Box::new(i64::try_from(filter.limit).unwrap_or(i64::MAX))));
-        values.push((":offset", Box::new(i64::try_from(filter.offset).unwrap_or(i64::MAX))));
-
-        let mut tasks = self.read_tasks(&listing, &values)?;
-        self.complete(&mut tasks, &values).map_err(|e| sql_error(&e))?;
-        let seen = u64::try_from(tasks.len()).unwrap_or(u64::MAX);
-        if filter.offset == 0 && seen < filter.limit {
-            return Ok((tasks, seen));
-        }
         let counted = || -> Sql<u64> {
             let mut statement = self.conn.prepare_cached(&counting)?;
             bind_known(&mut statement, &values)?;
             let mut rows = statement.raw_query();
             rows.next()?.map_or(Ok(0), |row| count(row, 0))
         };
-        let total = counted().map_err(|e| sql_error(&e))?;
-        Ok((tasks, total))
+        counted().map_err(|e| sql_error(&e))
     }
 
     fn first_ready(
@@ -266,5 +289,49 @@ impl TaskQueries for Transaction<'_> {
             statement.query_row(values.as_slice(), |row| row.get(0)).optional()
         };
         Ok(query().map_err(|e| sql_error(&e))?.map(TaskId::new))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tenure_core::SystemClock;
+    use tenure_core::store::{Durability, Viewer};
+
+    use super::*;
+    use crate::{OpenOptions, SqliteStore};
+
+    /// The plan of the first page, one step per line.
+    fn plan(filter: &TaskFilter) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tenure.db");
+        let store = SqliteStore::create(&path, OpenOptions::new(Arc::new(SystemClock))).unwrap();
+        let mut steps = String::new();
+        store
+            .in_any_standing(Durability::Process, &mut |tx| {
+                let (condition, _) = tx.matching(filter, &Viewer::default())?;
+                let sql = format!("EXPLAIN QUERY PLAN {}", page_query(filter, &condition));
+                let mut statement = tx.conn.prepare(&sql).unwrap();
+                let mut rows = statement.raw_query();
+                while let Some(row) = rows.next().unwrap() {
+                    steps.push_str(&row.get::<_, String>(3).unwrap());
+                    steps.push('\n');
+                }
+                Ok(())
+            })
+            .unwrap();
+        steps
+    }
+
+    #[test]
+    fn a_page_in_working_order_reads_the_tasks_of_the_page_only() {
+        let open = TaskStatus::ALL.into_iter().filter(|status| *status != TaskStatus::Completed).collect();
+        let listed = plan(&TaskFilter { statuses: Some(open), ..TaskFilter::default() });
+        assert!(listed.contains("USING INDEX tasks_open") && !listed.contains("TEMP B-TREE"), "{listed}");
+        let all = plan(&TaskFilter::default());
+        assert!(all.contains("USING INDEX tasks_order") && !all.contains("TEMP B-TREE"), "{all}");
+        let failed = plan(&TaskFilter { statuses: Some(vec![TaskStatus::Failed]), ..TaskFilter::default() });
+        assert!(failed.contains("USING INDEX tasks_status"), "{failed}");
     }
 }

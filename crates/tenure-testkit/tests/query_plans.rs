@@ -32,7 +32,7 @@ use tenure_testkit::postgres::Cluster;
 const WHOLE_TABLES: &[(&str, &[&str])] = &[
     ("agents", &["a", "agents_pkey"]),
     ("all_tickets", &["tickets", "tickets_pkey"]),
-    ("count_tasks", &["tasks_status"]),
+    ("count_tasks", &["c", "sections_pkey", "sections_order"]),
     ("count_tickets", &["tickets_queue", "tickets_pkey"]),
     ("find_by_key_ignoring_case", &["t", "tasks_status"]),
     ("find_by_title_part", &["t", "tasks_status"]),
@@ -95,8 +95,12 @@ impl<const POSTGRES: bool> TaskQueries for Recorder<POSTGRES> {
         Ok(None)
     }
 
-    fn task_page(&self, _: &TaskFilter, _: &Viewer) -> Result<(Vec<Task>, u64)> {
-        Ok((Vec::new(), 0))
+    fn task_page(&self, _: &TaskFilter, _: &Viewer) -> Result<Vec<Task>> {
+        Ok(Vec::new())
+    }
+
+    fn task_count(&self, _: &TaskFilter, _: &Viewer) -> Result<u64> {
+        Ok(0)
     }
 
     fn first_ready(&self, _: Option<&SectionId>, _: &Reserved, _: &Viewer) -> Result<Option<TaskId>> {
@@ -239,6 +243,14 @@ fn statements<const POSTGRES: bool>() -> Statements {
     tx.call("find_by_key_ignoring_case", |tx| tx.find_tasks(TaskLookup::KeyIgnoringCase("t"), 2));
     tx.call("find_by_title_part", |tx| tx.find_tasks(TaskLookup::TitlePart("t"), 2));
     tx.call("count_tasks", |tx| tx.count_tasks());
+    tx.call("count_matches_in_section", |tx| {
+        let filter = TaskFilter { section: Some(section.clone()), ..TaskFilter::default() };
+        tx.count_matches(&filter, &Viewer::default())
+    });
+    tx.call("set_status", |tx| {
+        let event = event().status(TaskStatus::InProgress, TaskStatus::Completed);
+        tx.set_status(&task, TaskStatus::Completed, event)
+    });
     tx.call("edges_from", |tx| tx.edges_from(&task));
     tx.call("dependents", |tx| tx.dependents(&task));
     tx.call("last_position", |tx| tx.last_position(None));

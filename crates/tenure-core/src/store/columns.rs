@@ -133,6 +133,7 @@ macro_rules! tables {
 
 tables! {
     sections by id { Text: id name mode; Int: priority position created_at updated_at; }
+        + { open_tasks in_review completed failed skipped }
     section_deps by section_id depends_on { Text: section_id depends_on; }
     tasks by id {
         Text: id key title status description section_id source_file labels;

@@ -39,11 +39,13 @@ pub trait WriteSections {
     fn remove_section_dependency(&mut self, section: &SectionId, on: &SectionId) -> Result<bool>;
 }
 
-/// Reads the columns of the table. The store adds the counts of tasks, the dependencies and the lease.
+/// Reads the columns of the table. The store adds the dependencies and the lease.
 impl Record for Section {
     const TABLE: &'static Table = &sections::TABLE;
 
     fn read(row: Reader<'_>) -> Result<Self> {
+        let count = |column| -> Result<u64> { Ok(u64::try_from(row.int(column)?).unwrap_or(0)) };
+        let open_tasks = count(sections::open_tasks)?;
         Ok(Self {
             id: SectionId::new(row.text(sections::id)?),
             name: row.string(sections::name)?,
@@ -51,8 +53,8 @@ impl Record for Section {
             priority: row.int(sections::priority)?,
             position: row.int(sections::position)?,
             depends_on: Vec::new(),
-            tasks: 0,
-            open_tasks: 0,
+            tasks: open_tasks + count(sections::completed)? + count(sections::skipped)?,
+            open_tasks,
             blocked_by: Vec::new(),
             lease: None,
             created_at: row.time(sections::created_at)?,

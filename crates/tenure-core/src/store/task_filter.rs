@@ -23,6 +23,25 @@ pub struct TaskFilter {
     pub offset: u64,
 }
 
+impl TaskFilter {
+    /// Whether only the status and the section decide which tasks match, so that stored counts tell how many there are.
+    pub fn is_by_status(&self) -> bool {
+        let Self {
+            statuses: _,
+            states,
+            section: _,
+            search,
+            label,
+            ready,
+            held_by,
+            order: _,
+            limit: _,
+            offset: _,
+        } = self;
+        states.is_empty() && search.is_none() && label.is_none() && !ready && held_by.is_none()
+    }
+}
+
 /// A state of a task that is computed from other rows, not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ComputedState {

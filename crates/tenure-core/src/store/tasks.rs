@@ -72,7 +72,22 @@ pub trait ReadTasks {
     /// The task without its readiness, which is left false.
     fn task_row(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>>;
     fn find_tasks(&self, lookup: TaskLookup<'_>, limit: usize) -> Result<Vec<TaskName>>;
-    fn list_tasks(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(Vec<Task>, u64)>;
+    /// The tasks of one page that match. In working order, its cost does not grow with the number of tasks.
+    fn page_of_tasks(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<Vec<Task>>;
+    /// How many tasks match on all pages. The cost does not grow with the number of tasks if the filter is only
+    /// [by status](TaskFilter::is_by_status).
+    fn count_matches(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<u64>;
+    /// A page, and how many tasks match in all.
+    fn list_tasks(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(Vec<Task>, u64)> {
+        let tasks = self.page_of_tasks(filter, viewer)?;
+        let seen = u64::try_from(tasks.len()).unwrap_or(u64::MAX);
+        let total = if filter.offset == 0 && seen < filter.limit {
+            seen
+        } else {
+            self.count_matches(filter, viewer)?
+        };
+        Ok((tasks, total))
+    }
     /// The first ready task in working order. Its cost does not grow with the number of tasks.
     fn next_ready(&self, section: Option<&SectionId>, viewer: &Viewer) -> Result<Option<TaskId>> {
         self.next_unreserved(section, &Reserved::default(), viewer)

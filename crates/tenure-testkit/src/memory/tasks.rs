@@ -52,6 +52,20 @@ impl MemoryTx {
         }
     }
 
+    /// The rows that match, in working order.
+    fn matching(&self, filter: &TaskFilter, viewer: &Viewer) -> Vec<(&TaskId, &TaskRow)> {
+        let fits = |(id, row): &(&TaskId, &TaskRow)| {
+            let in_state = |state: &ComputedState| self.is_in_state(*state, id, row, viewer);
+            let wanted = |statuses: &Vec<TaskStatus>| {
+                statuses.contains(&row.status) || filter.states.iter().any(in_state)
+            };
+            filter.statuses.as_ref().is_none_or(wanted)
+                && matches(&self.state, id, row, filter)
+                && (!filter.ready || self.state.is_ready(id, row, self.now, viewer))
+        };
+        self.state.in_order().into_iter().filter(fits).collect()
+    }
+
     fn is_in_state(&self, state: ComputedState, id: &TaskId, row: &TaskRow, viewer: &Viewer) -> bool {
         let task = self.whole_task(id, row, viewer);
         match state {
@@ -128,23 +142,17 @@ impl ReadTasks for MemoryTx {
         Ok(found.map(|(id, task)| name(id, task)).take(limit).collect())
     }
 
-    fn list_tasks(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(Vec<Task>, u64)> {
-        let fits = |(id, row): &(&TaskId, &TaskRow)| {
-            let in_state = |state: &ComputedState| self.is_in_state(*state, id, row, viewer);
-            let wanted = |statuses: &Vec<TaskStatus>| {
-                statuses.contains(&row.status) || filter.states.iter().any(in_state)
-            };
-            filter.statuses.as_ref().is_none_or(wanted)
-                && matches(&self.state, id, row, filter)
-                && (!filter.ready || self.state.is_ready(id, row, self.now, viewer))
-        };
-        let mut found: Vec<_> = self.state.in_order().into_iter().filter(fits).collect();
+    fn page_of_tasks(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<Vec<Task>> {
+        let mut found = self.matching(filter, viewer);
         sort(&mut found, filter.order);
-        let total = found.len() as u64;
         let skip = usize::try_from(filter.offset).unwrap_or(usize::MAX);
         let take = usize::try_from(filter.limit).unwrap_or(usize::MAX);
         let page = found.into_iter().skip(skip).take(take);
-        Ok((page.map(|(id, row)| self.whole_task(id, row, viewer)).collect(), total))
+        Ok(page.map(|(id, row)| self.whole_task(id, row, viewer)).collect())
+    }
+
+    fn count_matches(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<u64> {
+        Ok(self.matching(filter, viewer).len() as u64)
     }
 
     fn next_unreserved(

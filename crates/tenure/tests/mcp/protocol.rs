@@ -115,7 +115,7 @@ fn a_flood_of_requests_is_throttled_and_answered_in_bounded_memory() {
         writeln!(input, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#).unwrap();
         for id in 0..count {
             let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
-                "name": "list_tasks", "arguments": {"search": "number"}}});
+                "name": "list_tasks", "arguments": {"search": "number", "total": true}}});
             writeln!(input, "{call}").unwrap();
         }
         input

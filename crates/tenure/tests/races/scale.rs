@@ -29,7 +29,8 @@ fn fill(project: &Project, count: i64) {
          WHERE a.rowid % 10 = 0 AND a.status = 'pending';
          UPDATE tasks SET open_deps = 1 WHERE id IN (
              SELECT d.task_id FROM task_deps d JOIN tasks u ON u.id = d.depends_on WHERE u.status = 'pending');
-         UPDATE sections SET open_tasks = (SELECT count(*) FROM tasks WHERE status = 'pending') WHERE id = '';
+         UPDATE sections SET open_tasks = (SELECT count(*) FROM tasks WHERE status = 'pending'),
+                             completed = (SELECT count(*) FROM tasks WHERE status = 'completed') WHERE id = '';
          COMMIT; PRAGMA wal_checkpoint(TRUNCATE);",
     )
     .unwrap();
@@ -54,6 +55,11 @@ fn the_cost_of_a_command_does_not_grow_with_the_number_of_tasks() {
         &["tasks", "claim", "F70", "--agent", "a"],
         &["tasks", "renew", "F70", "--agent", "a"],
         &["tasks", "add", "one more"],
+        &["tasks", "list", "--limit", "20"],
+        &["tasks", "list", "--limit", "20", "--status", "all"],
+        &["tasks", "list", "--limit", "20", "--search", "task"],
+        &["status"],
+        &["sections", "list"],
         &["locks", "list"],
         &["events"],
     ] {

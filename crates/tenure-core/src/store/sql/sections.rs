@@ -1,6 +1,6 @@
 //! Sections and their dependencies in SQL.
 
-use super::{Dialect, FINISHED, SqlTx};
+use super::{Dialect, SqlTx};
 use crate::error::Result;
 use crate::event::NewEvent;
 use crate::id::SectionId;
@@ -11,7 +11,7 @@ use crate::store::columns::{Cell, leases, section_deps, sections};
 use crate::store::rows::{Record, Row, Values, unexpected};
 use crate::store::sections::{NewSection, ReadSections, SectionEdit, WriteSections};
 
-/// Selects sections `s` with their counts of tasks, their dependencies and their lease. `rest` is appended to a
+/// Selects sections `s` with their dependencies and their lease. `rest` is appended to a
 /// condition.
 fn section_query(dialect: Dialect, rest: &str) -> String {
     let dependencies = |besides: &str| {
@@ -24,17 +24,12 @@ fn section_query(dialect: Dialect, rest: &str) -> String {
             }
         )
     };
-    let tasks = "SELECT count(*) FROM tenure.tasks t WHERE t.project = $1 AND t.section_id = s.id";
     dialect.statement(&format!(
-        "SELECT {}, {}, ({tasks}), {}, {}, {}
+        "SELECT {}, {}, {}, {}
          FROM tenure.sections s LEFT JOIN tenure.leases l
            ON l.project = $1 AND l.resource_kind = 'section' AND l.resource_id = s.id AND l.ended_at IS NULL
          WHERE s.project = $1 AND s.id <> '' {rest}",
         sections::TABLE.of("s"),
-        match dialect {
-            Dialect::Sqlite => "s.open_tasks".to_owned(),
-            Dialect::Postgres => format!("({tasks} AND t.status NOT IN {FINISHED})"),
-        },
         dependencies(""),
         dependencies(&format!("AND {}", dialect.has_work())),
         leases::TABLE.of("l"),
@@ -45,11 +40,9 @@ fn read_section(row: &dyn Row) -> Result<Section> {
     let more = sections::TABLE.columns.len();
     let names = |at| serde_json::from_str(row.text(at)?.unwrap_or("[]")).map_err(unexpected);
     Ok(Section {
-        open_tasks: row.count(more)?,
-        tasks: row.count(more + 1)?,
-        depends_on: names(more + 2)?,
-        blocked_by: names(more + 3)?,
-        lease: Lease::read_joined(row, more + 4)?,
+        depends_on: names(more)?,
+        blocked_by: names(more + 1)?,
+        lease: Lease::read_joined(row, more + 2)?,
         ..Section::load(row, 0)?
     })
 }

@@ -1,5 +1,6 @@
 //! Changes of tasks and of their dependencies in SQL.
 
+use super::counts::{count_new_task, count_status, count_task};
 use super::{SqlTx, Statement};
 use crate::error::{Error, Result};
 use crate::event::NewEvent;
@@ -35,19 +36,19 @@ impl<T: SqlTx> WriteTasks for T {
     fn insert_task(&mut self, task: &NewTask, event: NewEvent<'_>) -> Result<()> {
         let values = task.values(self.now())?;
         self.insert(&tasks::TABLE, &values)?;
-        self.count_in_section(&task.id, 1)?;
+        count_new_task(self, section_column(task.section.as_ref()), task.status)?;
         self.insert_event(event)
     }
 
     fn edit_task(&mut self, id: &TaskId, edit: &TaskEdit, event: Option<NewEvent<'_>>) -> Result<()> {
         let moves = edit.section.is_some();
         if moves {
-            self.count_in_section(id, -1)?;
+            count_task(self, id, -1)?;
         }
         let set = edit.values(self.now())?;
         self.defer_update(&tasks::TABLE, set, task_key(id))?;
         if moves {
-            self.count_in_section(id, 1)?;
+            count_task(self, id, 1)?;
         }
         event.map_or(Ok(()), |event| self.insert_event(event))
     }
@@ -56,19 +57,18 @@ impl<T: SqlTx> WriteTasks for T {
         let from =
             event.from.ok_or_else(|| Error::store(format!("no change of {id} to {to} without a from")))?;
         if to.is_finished() && !from.is_finished() {
-            self.count_in_section(id, -1)?;
             self.count_for_dependents(id, -1)?;
         }
         self.write_status(id, from, to)?;
+        count_status(self, id, from, to)?;
         if from.is_finished() && !to.is_finished() {
-            self.count_in_section(id, 1)?;
             self.count_for_dependents(id, 1)?;
         }
         self.insert_event(event)
     }
 
     fn delete_task(&mut self, id: &TaskId, event: NewEvent<'_>) -> Result<()> {
-        self.count_in_section(id, -1)?;
+        count_task(self, id, -1)?;
         for task in self.dependents(id)? {
             self.remove_dependency(&TaskId::new(task.id), id)?;
         }

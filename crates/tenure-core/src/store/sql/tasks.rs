@@ -1,11 +1,12 @@
 //! Reading tasks in SQL.
 
+use super::counts::tasks_by_status;
 use super::{Dialect, SqlTx, Statement};
 use crate::error::{Result, TaskName};
 use crate::id::{SectionId, TaskId};
 use crate::store::Viewer;
 use crate::store::columns::{Cell, names_of};
-use crate::store::rows::{Reader, Row, unexpected};
+use crate::store::rows::{Reader, Row};
 use crate::store::task_filter::TaskFilter;
 use crate::store::tasks::{ReadTasks, Reserved, TaskLookup, name_columns, read_name, section_column};
 use crate::task::{Task, TaskStatus};
@@ -19,8 +20,11 @@ pub trait TaskQueries {
     /// See [`ReadTasks::task_row`].
     fn task_without_readiness(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>>;
 
-    /// See [`ReadTasks::list_tasks`].
-    fn task_page(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(Vec<Task>, u64)>;
+    /// See [`ReadTasks::page_of_tasks`].
+    fn task_page(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<Vec<Task>>;
+
+    /// Counts the tasks that match by reading them.
+    fn task_count(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<u64>;
 
     /// See [`ReadTasks::next_unreserved`].
     fn first_ready(
@@ -30,10 +34,6 @@ pub trait TaskQueries {
         viewer: &Viewer,
     ) -> Result<Option<TaskId>>;
 }
-
-static COUNT_TASKS: Statement = Statement::new(|dialect| {
-    dialect.statement("SELECT status, count(*) FROM tenure.tasks WHERE project = $1 AND true GROUP BY status")
-});
 
 // SQLite's planner does not change the order of a CROSS JOIN, and it must begin with the few tasks that are reached.
 static EDGES_FROM: Statement = Statement::new(|dialect| {
@@ -123,8 +123,17 @@ impl<T: SqlTx> ReadTasks for T {
         self.query(&T::DIALECT.statement(&sql), &[value.into(), limit.into()], first_name)
     }
 
-    fn list_tasks(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(Vec<Task>, u64)> {
+    fn page_of_tasks(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<Vec<Task>> {
         self.task_page(filter, viewer)
+    }
+
+    fn count_matches(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<u64> {
+        if !filter.is_by_status() {
+            return self.task_count(filter, viewer);
+        }
+        let counts = tasks_by_status(self, filter.section.as_ref().map(SectionId::as_str))?;
+        let is_wanted = |status| filter.statuses.as_ref().is_none_or(|wanted| wanted.contains(status));
+        Ok(counts.iter().filter(|(status, _)| is_wanted(status)).map(|(_, count)| count).sum())
     }
 
     fn next_unreserved(
@@ -137,10 +146,9 @@ impl<T: SqlTx> ReadTasks for T {
     }
 
     fn count_tasks(&self) -> Result<Vec<(TaskStatus, u64)>> {
-        self.query(COUNT_TASKS.text(T::DIALECT), &[], |row| {
-            let status = row.text(0)?.and_then(TaskStatus::parse);
-            Ok((status.ok_or_else(|| unexpected("a status that tenure does not know"))?, row.count(1)?))
-        })
+        let mut counts = tasks_by_status(self, None)?;
+        counts.retain(|(_, count)| *count > 0);
+        Ok(counts)
     }
 
     fn edges_from(&self, task: &TaskId) -> Result<Vec<(TaskName, TaskName)>> {

@@ -71,7 +71,7 @@ impl<'a, 'o> McpHandler<'a, 'o> {
     fn list(&self, session: &Session, args: &ListTasks) -> CommandResult<Answer> {
         let identity = self.app.identity(&Self::who(session, None, None))?;
         let wanted = list::wanted(&args.status)?;
-        let (tasks, total) = self.open.read(|view| {
+        let page = self.open.read(|view| {
             let viewer = self.open.viewer(view, &identity)?;
             let section = args.section.as_deref().map(|name| reference::section(view, name)).transpose()?;
             let filter = TaskFilter {
@@ -86,8 +86,9 @@ impl<'a, 'o> McpHandler<'a, 'o> {
                 limit: args.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MOST_TASKS),
                 offset: args.offset,
             };
-            view.list_tasks(&filter, &viewer)
+            list::read_page(view, &filter, &viewer, args.total)
         })?;
+        let list::Page { tasks, total, has_more } = page;
         let mut text = Text::new();
         if tasks.is_empty() {
             text.line("No tasks match.");
@@ -95,8 +96,9 @@ impl<'a, 'o> McpHandler<'a, 'o> {
             text.table(&view::table(self.app, &tasks), PLAIN);
         }
         let shown = u64::try_from(tasks.len()).unwrap_or(u64::MAX);
-        if args.offset.saturating_add(shown) < total && shown > 0 {
-            text.line(format!("{shown} of {total}; go on with offset {}", args.offset + shown));
+        if has_more && shown > 0 {
+            let of_total = total.map_or_else(|| " shown".to_owned(), |total| format!(" of {total}"));
+            text.line(format!("{shown}{of_total}; go on with offset {}", args.offset + shown));
         }
         let tasks: Vec<_> = tasks.into_iter().map(shortened).collect();
         let tasks = tasks.iter().map(|task| view::object(self.app, task)).collect();

@@ -1,8 +1,8 @@
 //! `tenure tasks list`.
 
 use serde_json::{Value, json};
-use tenure_core::store::{ComputedState, SortBy, TaskFilter, TaskOrder};
-use tenure_core::task::TaskStatus;
+use tenure_core::store::{ComputedState, SortBy, TaskFilter, TaskOrder, View, Viewer};
+use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{reference, wire};
 use tenure_sqlite::Directory;
 
@@ -53,6 +53,9 @@ pub(crate) struct Args {
     /// How many to skip first
     #[arg(long, value_name = "N", default_value_t = 0)]
     offset: u64,
+    /// With --search or --label: also count all tasks that match, which reads every task
+    #[arg(long)]
+    total: bool,
     /// Act as this agent (or set TENURE_AGENT)
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
@@ -113,7 +116,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         return global(app, &args, &identity, &wanted);
     }
     let open = app.open()?;
-    let (tasks, total) = page(&open, &args, &identity, &wanted)?;
+    let Page { tasks, total, has_more } = page(&open, &args, &identity, &wanted)?;
     // Only one of JSON and text is shown, so the other is not built.
     if app.printer.json {
         let tasks = tasks.iter().map(|task| view::object(app, task)).collect();
@@ -122,26 +125,53 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let mut text = Text::new();
     if tasks.is_empty() {
         text.line(match total {
-            0 if args == Args::default() => "No open tasks.",
-            0 => "No tasks match.",
+            Some(0) if args == Args::default() => "No open tasks.",
+            Some(0) => "No tasks match.",
+            None if args.offset == 0 && !has_more => "No tasks match.",
             _ => "No tasks on this page.",
         });
     } else {
         text.table(&view::table(app, &tasks), app.printer.render_options());
     }
     let shown = u64::try_from(tasks.len()).unwrap_or(u64::MAX);
-    if shown > 0 && args.offset + shown < total {
-        text.styled(Style::Dim, format!("{shown} of {total}; more with --offset {}", args.offset + shown));
+    if shown > 0 && has_more {
+        let of_total = total.map_or_else(|| " shown".to_owned(), |total| format!(" of {total}"));
+        text.styled(Style::Dim, format!("{shown}{of_total}; more with --offset {}", args.offset + shown));
     }
     Ok(Answer::new(Value::Null, text))
 }
 
-fn page(
-    open: &Open<'_>,
-    args: &Args,
-    identity: &Identity,
-    wanted: &Wanted,
-) -> tenure_core::Result<(Vec<tenure_core::task::Task>, u64)> {
+/// One page of a list.
+pub(crate) struct Page {
+    pub(crate) tasks: Vec<Task>,
+    /// How many tasks match on all pages, if that is known.
+    pub(crate) total: Option<u64>,
+    /// Whether tasks follow this page.
+    pub(crate) has_more: bool,
+}
+
+/// Reads a page. The tasks that match a text or a label can only be counted by reading all tasks, so they are counted only if
+/// `counts_all`.
+pub(crate) fn read_page(
+    view: &dyn View,
+    filter: &TaskFilter,
+    viewer: &Viewer,
+    counts_all: bool,
+) -> tenure_core::Result<Page> {
+    if counts_all || (filter.search.is_none() && filter.label.is_none()) {
+        let (tasks, total) = view.list_tasks(filter, viewer)?;
+        let seen = filter.offset.saturating_add(u64::try_from(tasks.len()).unwrap_or(u64::MAX));
+        return Ok(Page { tasks, total: Some(total), has_more: seen < total });
+    }
+    let one_more = TaskFilter { limit: filter.limit.saturating_add(1), ..filter.clone() };
+    let mut tasks = view.page_of_tasks(&one_more, viewer)?;
+    let limit = usize::try_from(filter.limit).unwrap_or(usize::MAX);
+    let has_more = tasks.len() > limit;
+    tasks.truncate(limit);
+    Ok(Page { tasks, total: None, has_more })
+}
+
+fn page(open: &Open<'_>, args: &Args, identity: &Identity, wanted: &Wanted) -> tenure_core::Result<Page> {
     open.read(|view| {
         let viewer = open.viewer(view, identity)?;
         let section = match &args.section {
@@ -160,7 +190,7 @@ fn page(
             limit: args.limit.0,
             offset: args.offset,
         };
-        view.list_tasks(&filter, &viewer)
+        read_page(view, &filter, &viewer, args.total)
     })
 }
 
@@ -173,7 +203,7 @@ fn global(app: &mut App<'_>, args: &Args, identity: &Identity, wanted: &Wanted) 
     };
     let mut text = Text::new();
     let mut rows = Vec::new();
-    let mut total = 0;
+    let mut total = Some(0);
     for project in projects {
         let Some(located) = app.project_at(&project.path) else {
             let remove =
@@ -183,14 +213,14 @@ fn global(app: &mut App<'_>, args: &Args, identity: &Identity, wanted: &Wanted) 
             continue;
         };
         let found = app.open_at(located).and_then(|open| Ok(page(&open, args, identity, wanted)?));
-        let (tasks, count) = match found {
+        let Page { tasks, total: count, .. } = match found {
             Ok(found) => found,
             Err(report) => {
                 app.printer.warn(&format!("{}: {}", project.path.display(), report.message));
                 continue;
             }
         };
-        total += count;
+        total = total.zip(count).map(|(total, count)| total + count);
         if tasks.is_empty() {
             continue;
         }

@@ -36,7 +36,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let identity = app.identity(&IdentityArgs::default())?;
     let tasks = open.read(|view| args.filter.all(&open, view, &identity, &wanted))?;
     if app.printer.json {
-        let total = u64::try_from(tasks.len()).unwrap_or(u64::MAX);
+        let total = u64::try_from(tasks.len()).ok();
         let tasks = tasks.iter().map(|task| view::object(app, task)).collect();
         return Ok(Answer::new(json!(wire::TasksAnswer { tasks, total }), Text::new()));
     }

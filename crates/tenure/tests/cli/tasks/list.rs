@@ -48,8 +48,11 @@ fn list_is_narrowed_by_flags() {
     assert_eq!(keys(&["tasks", "list", "--sort", "-key"]), "T4 T3 T2 T1 of 4");
     assert_eq!(keys(&["tasks", "--sort", "title", "--reverse"]), "T3 T4 T1 T2 of 4");
     assert_eq!(keys(&["tasks", "list", "--reverse"]), "T2 T4 T3 T1 of 4");
-    assert_eq!(keys(&["tasks", "list", "--search", "READY"]), "T4 of 1");
-    assert_eq!(keys(&["tasks", "list", "--label", "later"]), "T3 of 1");
+    // Tasks that match a text or a label are counted only on request.
+    assert_eq!(keys(&["tasks", "list", "--search", "READY"]), "T4 of null");
+    assert_eq!(keys(&["tasks", "list", "--search", "READY", "--total"]), "T4 of 1");
+    assert_eq!(keys(&["tasks", "list", "--label", "later"]), "T3 of null");
+    assert_eq!(keys(&["tasks", "list", "--label", "later", "--total", "--limit", "0"]), " of 1");
     assert_eq!(keys(&["tasks", "list", "--ready"]), "T1 T4 of 2");
     assert_eq!(keys(&["tasks", "list", "--mine", "--agent", "bob"]), "T2 of 1");
     assert_eq!(keys(&["tasks", "list", "--limit", "2", "--offset", "1"]), "T3 T4 of 4");
@@ -60,6 +63,8 @@ fn list_is_narrowed_by_flags() {
 fn list_says_when_there_is_more_and_when_a_flag_makes_no_sense() {
     let story = Story::project(some)
         .tell(&["tasks", "list", "--limit", "1"])
+        .tell(&["tasks", "list", "--limit", "1", "--search", "t"])
+        .tell(&["tasks", "list", "--search", "nowhere"])
         .tell(&["tasks", "list", "--offset", "9"])
         .tell(&["tasks", "list", "--ready", "--section", "Backend"])
         .tell(&["tasks", "list", "--section", "Nowhere"])
