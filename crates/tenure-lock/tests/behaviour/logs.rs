@@ -6,7 +6,7 @@ use std::sync::Once;
 
 use tenure_lock::{EXCLUSIVE_LOCK_FILE, hostname, should_skip_database};
 
-use super::{Fixture, NO_PID, foreign_resume};
+use super::{Fixture, NO_PID, foreign_resume, removed_files_keep_their_names};
 
 thread_local! {
     static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -60,6 +60,9 @@ fn a_stale_lock_is_logged_with_its_pid() {
 
 #[test]
 fn a_failed_release_is_logged() {
+    if removed_files_keep_their_names("a_failed_release_is_logged") {
+        return;
+    }
     let fixture = Fixture::new();
     let lock = fixture.manager.acquire("job").unwrap();
     std::fs::remove_file(lock.path()).unwrap();
