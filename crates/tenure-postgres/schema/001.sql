@@ -34,6 +34,11 @@ CREATE TABLE tenure.projects (
     -- A reader wants to be notified of the next change; the change that does so clears it and sets the time.
     followed    boolean NOT NULL DEFAULT false,
     notified_at bigint NOT NULL DEFAULT 0,
+    -- What every transaction needs to know is in the row that it reads anyway: the version of the schema, and whether a dependency
+    -- was ever added.
+    schema       bigint NOT NULL DEFAULT 1,
+    task_deps    boolean NOT NULL DEFAULT false,
+    section_deps boolean NOT NULL DEFAULT false,
     created_at  bigint NOT NULL
 ) WITH (fillfactor = 50);
 
@@ -79,6 +84,15 @@ CREATE TABLE tenure.section_deps (
 );
 
 CREATE INDEX section_deps_back ON tenure.section_deps (project, depends_on);
+
+CREATE FUNCTION tenure.note_section_dependency() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE tenure.projects SET section_deps = true WHERE id = NEW.project AND NOT section_deps;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER section_dependency_noted AFTER INSERT ON tenure.section_deps
+    FOR EACH ROW EXECUTE FUNCTION tenure.note_section_dependency();
 
 CREATE TABLE tenure.tasks (
     project     uuid NOT NULL,
@@ -135,6 +149,7 @@ BEGIN
     WHERE project = edge.project AND id = edge.task_id
       AND EXISTS (SELECT 1 FROM tenure.tasks u WHERE u.project = edge.project AND u.id = edge.depends_on
                   AND u.status NOT IN ('completed', 'skipped'));
+    UPDATE tenure.projects SET task_deps = true WHERE id = edge.project AND NOT task_deps;
     RETURN NULL;
 END $$;
 

@@ -88,6 +88,8 @@ pub(crate) struct Connection {
     asynchronous_commit: bool,
     /// The server's time when the connection was made.
     pub(crate) connected_at: Timestamp,
+    /// A condition on the processes in leases: only these can be known to be dead.
+    pub(crate) judged: String,
     /// What [`migrate::look`] reads, if it was read when the connection was made and not used since.
     pub(crate) first_look: Option<Sql<Opened>>,
 }
@@ -154,14 +156,15 @@ impl Connection {
             settings: local.concat(),
             asynchronous_commit: false,
             connected_at: Timestamp::from_millis(0),
+            judged: String::new(),
             first_look: None,
         };
         let sql = format!(
             "SELECT pg_backend_pid(), pg_is_in_recovery(), {NOW}, current_setting('synchronous_commit') = 'off'"
         );
-        let look = migrate::look_query();
-        let mut answers =
-            ours.each(&[Statement::Query(&sql, &[]), Statement::Query(&look, &[&project])])?.into_iter();
+        let mut answers = ours
+            .each(&[Statement::Query(&sql, &[]), Statement::Query(migrate::LOOK, &[&project])])?
+            .into_iter();
         let row = only_row(answers.next().transpose()?.flatten())?;
         ours.first_look = answers.next().map(migrate::read_look);
         ours.pooled |= row.try_get::<_, i32>(0)? != given_pid;

@@ -7,7 +7,7 @@ use tenure_core::store::columns::leases;
 use tenure_core::store::{NewLease, SqlTx};
 
 use crate::connection::NOW;
-use crate::migrate::{LATEST, SCHEMA};
+use crate::migrate::LATEST;
 use crate::rows::{Parameters, insert_sql, record};
 use crate::transaction::Transaction;
 
@@ -22,8 +22,7 @@ pub(crate) fn refresh_ticket_query() -> String {
            ON o.project = $1 AND o.resource_kind = $3 AND o.resource_id = $4 AND o.ended_at IS NULL
          WHERE tickets.project = $1 AND tickets.number = $2
            AND tickets.refreshed_at + tickets.life_ms > moment.now
-           AND {SCHEMA} = {LATEST}
-           AND (SELECT standing FROM tenure.projects WHERE id = $1) IS NULL
+           AND (SELECT 1 FROM tenure.projects WHERE id = $1 AND schema = {LATEST} AND standing IS NULL) IS NOT NULL
          RETURNING moment.now, {}",
         leases::TABLE.of("o")
     )

@@ -12,14 +12,11 @@ use uuid::Uuid;
 
 use crate::connection::{Connection, Sql, only_row};
 use crate::error::Failure;
-use crate::readiness::{HAS_DEPS, MayExist};
+use crate::readiness::MayExist;
 
 const MIGRATIONS: [&str; 1] = [include_str!("../schema/001.sql")];
 
 pub(crate) const LATEST: i64 = 1;
-
-/// The version of the database's schema, as an expression.
-pub(crate) const SCHEMA: &str = "(SELECT max(version) FROM tenure.ladder)";
 
 /// The advisory lock of migrations, the same for all projects: `tenu`, `ladd`.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1952804469, 1818322020)";
@@ -38,16 +35,14 @@ pub(crate) struct Opened {
 pub(crate) fn look(connection: &mut Connection, project: Uuid) -> Sql<Opened> {
     match connection.first_look.take() {
         Some(opened) => opened,
-        None => read_look(connection.rows(&look_query(), &[&project]).map(Some)),
+        None => read_look(connection.rows(LOOK, &[&project]).map(Some)),
     }
 }
 
 /// The query for what [`read_look`] reads; `$1` is the project.
-pub(crate) fn look_query() -> String {
-    format!(
-        "SELECT max(version), (SELECT store_id FROM tenure.projects WHERE id = $1), {HAS_DEPS} FROM tenure.ladder"
-    )
-}
+pub(crate) const LOOK: &str =
+    "SELECT l.version, p.store_id, coalesce(p.section_deps, true), coalesce(p.task_deps, true)
+     FROM (SELECT max(version) AS version FROM tenure.ladder) l LEFT JOIN tenure.projects p ON p.id = $1";
 
 pub(crate) fn read_look(outcome: Result<Option<Vec<Row>>, impl Into<Failure>>) -> Sql<Opened> {
     match outcome.map_err(Into::into).and_then(only_row) {
@@ -121,7 +116,11 @@ fn migrate_inside(connection: &mut Connection, migrations: &[&str]) -> Sql<()> {
         connection.batch(migration)?;
     }
     let latest = migrations.len();
-    connection.batch(&format!("DELETE FROM tenure.ladder; INSERT INTO tenure.ladder VALUES ({latest})"))
+    connection.batch(&format!(
+        "DELETE FROM tenure.ladder; INSERT INTO tenure.ladder VALUES ({latest});
+         ALTER TABLE tenure.projects ALTER COLUMN schema SET DEFAULT {latest};
+         UPDATE tenure.projects SET schema = {latest} WHERE schema <> {latest}"
+    ))
 }
 
 #[cfg(test)]

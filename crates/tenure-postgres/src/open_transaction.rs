@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::address::Address;
 use crate::connection::{Connection, NOW, Sql, Statement, Value};
 use crate::error::{Failure, Remedy};
-use crate::migrate::{self, SCHEMA};
+use crate::migrate;
 use crate::prefetched::{NamedTask, NextTask, Prefetched};
 use crate::readiness::MayExist;
 use crate::task_query::{NEXT_TASK_COLUMNS, named_task_query, next_task_query};
@@ -29,8 +29,8 @@ impl<'a> Transaction<'a> {
         clock: Option<&dyn Clock>,
     ) -> Sql<Option<Self>> {
         let begin = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}", connection.settings());
-        let columns = MayExist::query();
-        let sql = format!("SELECT {NOW}, {columns}, {SCHEMA}, standing FROM tenure.projects WHERE id = $1");
+        let columns = MayExist::query(&connection.judged);
+        let sql = format!("SELECT {NOW}, {columns}, schema, standing FROM tenure.projects WHERE id = $1");
         let statements = [Statement::Batch(&begin), Statement::Query(&sql, &[&project])];
         let row = begin_with(connection, &statements)?.pop().and_then(|mut rows| rows.pop());
         let Some(row) = row else { return no_such_project(connection) };
@@ -66,12 +66,12 @@ impl<'a> Transaction<'a> {
             _ => None,
         };
         let columns = match writer.durability {
-            Durability::Power => MayExist::query(),
+            Durability::Power => MayExist::query(&connection.judged),
             // Hundreds of heartbeats may arrive at once, and none of them needs to know what is ready.
             Durability::Process => MayExist::unknown(),
         };
         let sql = format!(
-            "SELECT {NOW}, {columns}, next_task, {committed}, {SCHEMA}, standing, {WAITED}, followed
+            "SELECT {NOW}, {columns}, next_task, {committed}, schema, standing, {WAITED}, followed
              FROM tenure.projects WHERE id = $1",
         );
         let mut statements = vec![Statement::Batch(&begin), Statement::Query(&sql, &values)];
@@ -127,7 +127,7 @@ impl<'a> Transaction<'a> {
     ) -> Sql<Option<Self>> {
         let begin = begin_turn(connection, "pg_advisory_xact_lock_shared", project);
         let only = section.map(SectionId::as_str);
-        let sql = next_task_query(only.is_some(), writer.expected);
+        let sql = next_task_query(only.is_some(), writer.expected, &connection.judged);
         let mut values: Vec<&dyn Value> = vec![&project, &holder.id];
         if only.is_some() {
             values.push(&only);
@@ -192,7 +192,7 @@ fn begin_with(connection: &mut Connection, statements: &[Statement<'_>]) -> Sql<
 /// Another client may have migrated the database, or copied the project to another store, since this one opened it. The row
 /// has the version of the schema and the project's standing from column `at` on.
 fn check_serving(connection: &mut Connection, row: &Row, at: usize) -> Sql<()> {
-    let found = row.try_get::<_, Option<i64>>(at)?.unwrap_or(0);
+    let found: i64 = row.try_get(at)?;
     let standing: Option<&str> = row.try_get(at + 1)?;
     let serving =
         migrate::check_version(found).and_then(|()| Standing::from_text(standing)?.require_serving());

@@ -3,6 +3,7 @@
 //!
 //! A condition has a cost even if no row meets it, so a query leaves out those that cannot apply ([`MayExist`]).
 
+use tenure_core::holder::Incarnation;
 use tenure_core::store::{Contents, Dialect, OpenLease};
 use tokio_postgres::Row;
 
@@ -41,15 +42,16 @@ impl MayExist {
     /// How many columns [`MayExist::read`] reads.
     pub(crate) const COLUMNS: usize = 6;
 
-    /// The columns that [`MayExist::read`] reads.
-    pub(crate) fn query() -> String {
+    /// The columns that [`MayExist::read`] reads, in a query for the row of the project. `judged` is a condition on the processes of
+    /// open leases.
+    pub(crate) fn query(judged: &str) -> String {
         let open = "FROM tenure.leases WHERE project = $1 AND ended_at IS NULL AND";
         format!(
-            "ARRAY(SELECT process {open} process IS NOT NULL),
+            "ARRAY(SELECT process {open} process IS NOT NULL {judged}),
              ARRAY(SELECT process FROM tenure.tickets WHERE project = $1),
              (SELECT expires_at {open} resource_kind = 'task' AND expires_at > 0 ORDER BY expires_at LIMIT 1),
              EXISTS (SELECT 1 {open} resource_kind = 'section'),
-             {HAS_DEPS}"
+             section_deps, task_deps"
         )
     }
 
@@ -78,9 +80,15 @@ impl MayExist {
     }
 }
 
-/// Whether sections depend on others, and whether tasks do.
-pub(crate) const HAS_DEPS: &str = "EXISTS (SELECT 1 FROM tenure.section_deps WHERE project = $1),
-             EXISTS (SELECT 1 FROM tenure.task_deps WHERE project = $1)";
+/// The condition that a process in a lease may be known to be dead here: it is of this boot of this machine.
+pub(crate) fn of_this_boot() -> String {
+    let text = serde_json::to_string(&Incarnation::current()).unwrap_or_default();
+    // The machine and the boot come first.
+    let Some((here, _)) = text.split_once(",\"pid\":") else { return String::new() };
+    let quoted = here.replace('\'', "''");
+    // The comma is the first character after the boot, and `-` the one that follows the comma.
+    format!("AND process >= '{quoted},' AND process < '{quoted}-'")
+}
 
 impl From<MayExist> for Contents {
     fn from(may_exist: MayExist) -> Self {
@@ -182,4 +190,28 @@ pub(crate) fn first_ready_or_left(may_exist: MayExist, besides: &str, only: &str
             ORDER BY s.priority, s.position, s.id, t.priority, t.position, t.id LIMIT 1)
          ) first ORDER BY a, b, c, d, e, id LIMIT 1"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_processes_of_this_boot_are_those_between_the_two_bounds() {
+        let condition = of_this_boot();
+        let bounds: Vec<&str> = condition.split('\'').skip(1).step_by(2).collect();
+        let [lower, upper] = bounds[..] else { panic!("{condition}") };
+        let is_inside = |process: &Incarnation| {
+            let text = serde_json::to_string(process).unwrap();
+            lower <= text.as_str() && text.as_str() < upper
+        };
+        let mut process = Incarnation::current();
+        assert!(is_inside(&process));
+        process.process.pid = u32::MAX;
+        assert!(is_inside(&process));
+        process.process.boot_id.push('0');
+        assert!(!is_inside(&process));
+        process.process.boot_id = "another".to_owned();
+        assert!(!is_inside(&process));
+    }
 }

@@ -176,6 +176,7 @@ impl SqlTx for Transaction<'_> {
         sql: &str,
         values: &[(Column, Cell<'_>)],
     ) -> Result<()> {
+        self.changed.set(true);
         self.keep_shared(table.name, sql, &Parameters::of(values).values());
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tenure_core::holder::Holder;
 use tenure_core::id::{Ids, RandomIds, StoreId};
 use tenure_core::lease::{Lease, Resource};
 use tenure_core::store::{ClaimHint, ClaimTarget, Defect, Durability, Hint, Store, Tx, View};
@@ -19,7 +20,7 @@ use crate::connection::{Connection, NOW, Sql, Value};
 use crate::doorbell::{CHANNEL, Doorbell, Doorbells};
 use crate::error::{Failure, Remedy};
 use crate::leases::refresh_ticket_query;
-use crate::readiness::MayExist;
+use crate::readiness::{MayExist, of_this_boot};
 use crate::rows::{PgRow, get};
 use crate::transaction::{Trace, Transaction, Writer};
 use crate::{integrity, migrate};
@@ -39,6 +40,9 @@ pub struct OpenOptions {
     /// How many processes of this machine keep a connection to this project while they sleep. Others connect when they
     /// poll.
     pub max_listeners: u32,
+    /// Only processes of this boot of this machine are judged, as [`tenure_core::holder::AcrossMachines`] does. The others in leases
+    /// are not read.
+    pub judges_this_boot: bool,
     /// Replaces the server's clock in tests.
     pub clock: Option<Arc<dyn Clock>>,
 }
@@ -50,6 +54,7 @@ impl Default for OpenOptions {
             dry_run: false,
             read_only: false,
             max_listeners: 10,
+            judges_this_boot: false,
             clock: None,
         }
     }
@@ -195,6 +200,9 @@ impl PostgresStore {
                 let mut connection =
                     Connection::open(&self.runtime, &self.address, self.options.patience, self.project)?;
                 self.clock.set(connection.connected_at);
+                if self.options.judges_this_boot {
+                    connection.judged = of_this_boot();
+                }
                 if !self.polls.get() {
                     connection.listen(&self.doorbells)?;
                 }
@@ -235,6 +243,18 @@ impl PostgresStore {
             // A ring may have been lost with the connection, so the caller has to look again.
             Err(_) => self.doorbells.ring_all(),
         }
+    }
+
+    /// Begins a claim of a task in a project that does not exist, so that the server has parsed and planned the statements that begin
+    /// a claim before the task is free.
+    fn rehearse_claim(&self) {
+        let nobody = Holder::agent("");
+        let hint = ClaimHint { holder: &nobody, wants: ClaimTarget::Task("") };
+        let (clock, writer) = (self.options.clock.as_deref(), self.writer(Durability::Power));
+        // A failure has no consequence but a slower claim.
+        drop(self.with_connection(|connection| {
+            Transaction::writing(connection, &self.address, Uuid::nil(), writer, clock, Some(hint)).map(drop)
+        }));
     }
 
     /// Runs `work` until it succeeds, the patience ends, or a retry cannot help.
@@ -345,7 +365,8 @@ impl Store for PostgresStore {
     fn hint(&self, hint: Hint) {
         match hint {
             Hint::Sleeps => self.begin_sleep(),
-            Hint::EndsWithProcess | Hint::GrantExpected => {}
+            Hint::GrantExpected => self.rehearse_claim(),
+            Hint::EndsWithProcess => {}
         }
     }
 

@@ -7,7 +7,6 @@ use tenure_core::task::Task;
 use tokio_postgres::Row;
 
 use crate::connection::NOW;
-use crate::migrate::SCHEMA;
 use crate::readiness::{
     MayExist, first_ready, first_ready_if_quiet, first_ready_or_left, has_work, ready, some,
 };
@@ -164,8 +163,8 @@ const LEASE: usize = TASK_WIDTH + 4;
 pub(crate) const NEXT_TASK_COLUMNS: usize = WHOLE + FOR_A_CLAIM;
 
 /// The next task for `$2` (in section `$3`) if there are no tickets, no leases of sections, and no dependencies but those in
-/// `may_exist`; the time; and what does exist. One row if the project exists.
-pub(crate) fn next_task_query(in_section: bool, may_exist: MayExist) -> String {
+/// `may_exist`; the time; and what does exist (see [`MayExist::query`] for `judged`). One row if the project exists.
+pub(crate) fn next_task_query(in_section: bool, may_exist: MayExist, judged: &str) -> String {
     let only = if in_section { "AND s.id = $3" } else { "" };
     let columns = format!(
         "{}, nextval('tenure.fences'), {}, {}",
@@ -174,10 +173,10 @@ pub(crate) fn next_task_query(in_section: bool, may_exist: MayExist) -> String {
         notes_as_json("t.id", "$2")
     );
     format!(
-        "SELECT found.*, {}, {NOW}, {}, {SCHEMA}, p.standing, p.followed
+        "SELECT found.*, {}, {NOW}, {}, p.schema, p.standing, p.followed
          FROM tenure.projects p LEFT JOIN LATERAL ({}) AS found ON true WHERE p.id = $1",
         seen("$2"),
-        MayExist::query(),
+        MayExist::query(judged),
         first_ready_if_quiet(&columns, only, may_exist.section_deps)
     )
 }

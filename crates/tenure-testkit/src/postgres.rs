@@ -184,6 +184,15 @@ impl Cluster {
         Duration::from_nanos(used.sum())
     }
 
+    /// The processor time of all processes of the server that have ended.
+    pub fn time_of_ended(&self) -> Duration {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.postmaster())).unwrap();
+        let (_, rest) = stat.rsplit_once(')').unwrap();
+        // The times in user and kernel mode, in hundredths of a second.
+        let ticks = rest.split_whitespace().skip(13).take(2).map(|text| text.parse::<u64>().unwrap());
+        Duration::from_millis(ticks.sum::<u64>() * 10)
+    }
+
     /// The pid of the server's first process.
     pub fn postmaster(&self) -> u32 {
         let text = fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap();

@@ -82,6 +82,7 @@ impl Source {
                 dry_run: options.dry_run,
                 read_only: options.read_only,
                 max_listeners: config.max_listeners,
+                judges_this_boot: true,
                 clock: None,
             },
         })
@@ -103,6 +104,7 @@ impl Source {
                 patience: options.patience,
                 dry_run: options.dry_run,
                 read_only: options.read_only,
+                judges_this_boot: true,
                 ..tenure_postgres::OpenOptions::default()
             },
         })

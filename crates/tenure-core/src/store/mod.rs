@@ -83,8 +83,8 @@ pub trait Store: Send + fmt::Debug {
     ) -> Result<()>;
 
     /// A transaction that begins by claiming a task, so that a store may prefetch it. One for [`ClaimTarget::Next`]
-    /// calls [`crate::kernel::acquire_next`] and nothing else that writes. A store may run several of these at once if
-    /// each decides as if it were alone.
+    /// calls [`crate::kernel::acquire_next`] and writes nothing else but the rows of the caller's own runner and session. A
+    /// store may run several of these at once if each decides as if it were alone.
     fn claim_with(
         &self,
         _hint: ClaimHint<'_>,

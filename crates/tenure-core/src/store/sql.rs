@@ -371,6 +371,11 @@ pub trait SqlTx: TaskQueries + Known + Counting + Sized {
         self.defer(table, &Self::DIALECT.upsert(table, columns(values), &[]), values)
     }
 
+    /// As `upsert`, for a row that only the caller writes. A claim may write it in a shared turn.
+    fn upsert_own(&mut self, table: &'static Table, values: &[(Column, Cell<'_>)]) -> Result<()> {
+        self.defer_shared(table, &Self::DIALECT.upsert(table, columns(values), &[]), values)
+    }
+
     /// Sets some columns of the rows whose columns `key` have these values.
     fn update(&mut self, table: &'static Table, set: Values<'_>, key: Values<'_>) -> Result<u64> {
         let sql = Self::DIALECT.update(table, columns(&set), columns(&key));

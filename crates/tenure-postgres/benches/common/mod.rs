@@ -18,7 +18,8 @@ pub(crate) fn context() -> Context<'static> {
 
 pub(crate) fn open(url: &str, project: &str) -> tenure_core::Result<PostgresStore> {
     let address = Address::parse(url, &Surroundings::default())?;
-    PostgresStore::create(address, project, "bench", OpenOptions::default())
+    let options = OpenOptions { judges_this_boot: true, ..OpenOptions::default() };
+    PostgresStore::create(address, project, "bench", options)
 }
 
 /// Inserts tasks `K1` and so on in bulk, as a large import would.

@@ -2,12 +2,19 @@
 
 use std::collections::BTreeSet;
 
+use tenure_core::Context;
 use tenure_core::event::EventKind;
-use tenure_core::store::{EventFilter, Store};
-use tenure_testkit::postgres::Cluster;
+use tenure_core::holder::{Caller, Holder, Incarnation};
+use tenure_core::id::RandomIds;
+use tenure_core::kernel::{self, Terms};
+use tenure_core::runner::{Runner, RunnerStatus};
+use tenure_core::store::{ClaimHint, ClaimTarget, EventFilter, Store};
+use tenure_testkit::FakeProcesses;
+use tenure_testkit::postgres::{Cluster, Session};
 use tenure_testkit::proxy::Proxy;
+use uuid::Uuid;
 
-use crate::scene::{add_tasks, claim_next, create, finish, granted, open};
+use crate::scene::{POLICY, TTL, add_tasks, claim_next, create, finish, granted, open};
 
 const CLIENTS: usize = 8;
 const TASKS: usize = 200;
@@ -71,4 +78,41 @@ fn a_claim_takes_two_round_trips() {
     }
     let round_trips = proxy.asks() - before;
     assert!(round_trips <= 23, "{round_trips} round trips for 10 claims");
+}
+
+#[test]
+fn a_claim_that_saves_its_runner_shares_its_turn() {
+    let cluster = Cluster::shared();
+    let (store, project) = create(&cluster.url());
+    add_tasks(&store, 2);
+    drop(claim_next(&store, "r").unwrap().unwrap());
+    // Another claim, which does not end.
+    let (high, low) = Uuid::parse_str(&project).unwrap().as_u64_pair();
+    let turn = i64::from_ne_bytes((high ^ low).to_ne_bytes());
+    let other = format!("BEGIN; SELECT pg_advisory_xact_lock_shared({turn});");
+    let _other = Session::holding(&cluster.url(), &other);
+    let caller = Caller::new(Holder::agent("r"));
+    let judge = FakeProcesses::default();
+    let context = Context::new(&judge, &RandomIds, POLICY);
+    let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Next(None) };
+    let store: &dyn Store = &store;
+    let granted = store.claim(hint, |tx| {
+        let grant = kernel::acquire_next(tx, &context, &caller, None, &Terms::new(TTL))?;
+        tx.save_runner(&Runner {
+            id: "r".to_owned(),
+            status: RunnerStatus::Running,
+            process: Incarnation::current(),
+            project_path: "/p".to_owned(),
+            section: None,
+            preset: "p".to_owned(),
+            current_task: grant.as_ref().map(|grant| grant.task.id.clone()),
+            log_path: None,
+            started_at: tx.now(),
+            heartbeat_at: tx.now(),
+            completed_at: None,
+            error: None,
+        })?;
+        Ok(grant.is_some())
+    });
+    assert!(granted.unwrap());
 }

@@ -12,7 +12,7 @@ use tenure_postgres::{Address, OpenOptions, PostgresStore, Surroundings};
 use tenure_testkit::FakeProcesses;
 use tenure_testkit::fixture::{fresh_project, new_task};
 
-const POLICY: Policy =
+pub(crate) const POLICY: Policy =
     Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
 pub(crate) const TTL: Duration = Duration::from_mins(5);
 

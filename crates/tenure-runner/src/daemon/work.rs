@@ -10,7 +10,7 @@ use tenure_core::lease::{EndReason, Lease, LeaseState, Resource, ResourceKind};
 use tenure_core::rules::{Step, checkpoint};
 use tenure_core::runner::{Runner, RunnerStatus};
 use tenure_core::session::Current;
-use tenure_core::store::{Durability, LeaseFilter, Tx};
+use tenure_core::store::{ClaimHint, ClaimTarget, Durability, LeaseFilter, Tx};
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result, Timestamp, reference};
 
@@ -186,7 +186,7 @@ impl RunnerLoop<'_, '_> {
         }
         let first = self.interrupted.as_ref().map(|current| current.task.clone());
         let waiting = self.waiting_for();
-        let (found, kept, ticket, runner) = self.cx.store.write(Durability::Power, |tx| {
+        let pick = |tx: &mut dyn Tx| {
             if self.slot_in_doubt {
                 if kernel::renew_resource(tx, &self.cx.exec.ctx, &slot.lease, None)?.is_none() {
                     return Err(Error::General(SLOT_TAKEN.to_owned()));
@@ -220,7 +220,14 @@ impl RunnerLoop<'_, '_> {
                 tx.save_runner(runner)?;
             }
             Ok((found, kept, ticket, runner))
-        })?;
+        };
+        let wanted = self.cx.options.section.as_ref().map(|(id, _)| id);
+        let hint = ClaimHint { holder: &slot.caller.holder, wants: ClaimTarget::Next(wanted) };
+        let (found, kept, ticket, runner) = if self.only_wants_next(first.as_ref(), section.as_ref()) {
+            self.cx.store.claim(hint, pick)?
+        } else {
+            self.cx.store.write(Durability::Power, pick)?
+        };
         self.ticket = ticket;
         if let Some(runner) = runner {
             slot.runner = runner;
@@ -240,6 +247,14 @@ impl RunnerLoop<'_, '_> {
         }
         self.section = kept;
         Ok(found)
+    }
+
+    /// Whether picking work begins with a claim of the next task and writes nothing before it.
+    fn only_wants_next(&self, interrupted: Option<&TaskId>, section: Option<&Lease>) -> bool {
+        let options = &self.cx.options;
+        let wants_one = interrupted.is_some() || section.is_some() || options.task.is_some();
+        let has_state = self.slot_in_doubt || self.ticket.is_some() || !self.set_aside.is_empty();
+        !wants_one && !has_state && options.reviewer.is_none()
     }
 
     /// The id of the conversation in which this task was interrupted. Returned once.

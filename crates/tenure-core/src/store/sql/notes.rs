@@ -46,10 +46,8 @@ pub(super) static CHANGES: Statement = Statement::new(|dialect| {
 /// Two columns for PostgreSQL from which [`notes_from_json`] reads the notes on the task with the id `task`.
 pub fn notes_as_json(task: &str, reader: &str) -> String {
     format!(
-        "(SELECT json_agg(json_build_array(n.id, n.sender, n.recipient, n.text, n.sent_at) ORDER BY n.id)::text
-          FROM (SELECT m.* {}) n),
-         (SELECT json_agg(json_build_array(n.at, n.actor, n.from_status, n.to_status, n.detail) ORDER BY n.seq DESC)::text
-          FROM (SELECT e.* {}) n)",
+        "array_to_json(ARRAY(SELECT json_build_array(m.id, m.sender, m.recipient, m.text, m.sent_at) {}))::text,
+         array_to_json(ARRAY(SELECT json_build_array(e.at, e.actor, e.from_status, e.to_status, e.detail) {}))::text",
         messages_of(task, reader),
         changes_of(task)
     )

@@ -35,7 +35,7 @@ impl<T: SqlTx> ReadRunners for T {
 
 impl<T: SqlTx> WriteRunners for T {
     fn save_runner(&mut self, runner: &Runner) -> Result<()> {
-        self.upsert(Runner::TABLE, &runner.values()?)
+        self.upsert_own(Runner::TABLE, &runner.values()?)
     }
 
     fn save_parking(&mut self, parking: &Parking) -> Result<()> {

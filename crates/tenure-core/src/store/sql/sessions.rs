@@ -31,7 +31,7 @@ impl<T: SqlTx> ReadSessions for T {
 
 impl<T: SqlTx> WriteSessions for T {
     fn save_session(&mut self, session: &Session) -> Result<()> {
-        self.upsert(&sessions::TABLE, &session.values()?)
+        self.upsert_own(&sessions::TABLE, &session.values()?)
     }
 
     fn insert_done_task(&mut self, session: &str, done: &DoneTask) -> Result<()> {
