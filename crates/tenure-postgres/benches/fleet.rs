@@ -154,9 +154,9 @@ fn measure(part: &str, agents: u32, seconds: u64) -> bool {
         .unwrap()
         .batch_execute(&format!(
             "INSERT INTO tenure.tasks (project, id, key, title, status, priority, position, created_at, updated_at)
-             SELECT '{project}', 'relay' || n, 'R' || n, 'relay', 'pending', 1000, n, 0, 0
-             FROM generate_series(0, {}) AS n",
-            MACHINES - 1
+             SELECT '{project}', 'relay' || n, 'R' || (n - 1), 'relay', 'pending', 1000, n, 0, 0
+             FROM generate_series(1, {MACHINES}) AS n;
+             UPDATE tenure.sections SET open_tasks = open_tasks + {MACHINES} WHERE project = '{project}' AND id = ''"
         ))
         .unwrap();
     let network = Network::new();

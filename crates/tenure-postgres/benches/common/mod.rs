@@ -30,7 +30,9 @@ pub(crate) fn fill(url: &str, project: &str, count: i64) {
         .batch_execute(&format!(
             "INSERT INTO tenure.tasks (project, id, key, title, status, priority, position, created_at, updated_at)
              SELECT '{project}', lpad(to_hex(n), 32, '0'), 'K' || n, 'task ' || n, 'pending', 100, n, 0, 0
-             FROM generate_series(1, {count}) AS n; ANALYZE tenure.tasks;"
+             FROM generate_series(1, {count}) AS n;
+             UPDATE tenure.sections SET open_tasks = open_tasks + {count} WHERE project = '{project}' AND id = '';
+             ANALYZE tenure.tasks;"
         ))
         .unwrap();
 }
