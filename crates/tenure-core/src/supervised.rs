@@ -117,6 +117,8 @@ pub const VERBS: &[(&str, Permission, Permission)] = &[
     ("setup", Refused, Refused),
     ("resume", Refused, Refused),
     ("doctor --fix", Refused, Refused),
+    // Its keys are verbs that an agent may not use, and it needs a person at a terminal.
+    ("board", Refused, Refused),
     ("mcp --http", Refused, Refused),
     ("tasks import", Refused, Refused),
     ("tasks update", Refused, Refused),

@@ -7,6 +7,7 @@ use crate::report::CommandResult;
 
 /// The commands that start, watch or end processes, or let a timer do so.
 const NEED_PROCESSES: &[&str] = &[
+    "board",
     "demo",
     "bench",
     "self-check",

@@ -13,6 +13,8 @@ use exclusive::start as start_exclusive;
 
 mod agents;
 mod bench;
+#[cfg(feature = "board")]
+mod board;
 mod claude_hook;
 mod completions;
 mod config;
@@ -59,6 +61,8 @@ verbs! {
     "demo" => Demo(demo),
     "self-check" => SelfCheck(self_check),
     "status" => Status(status),
+    #[cfg(feature = "board")]
+    "board" => Board(board),
     "whoami" => Whoami(whoami),
     "why" => Why(why),
     "tasks" | "task" => Tasks(tasks) with verbs,

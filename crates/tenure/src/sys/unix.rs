@@ -50,6 +50,27 @@ pub(crate) fn ring_at(
     signals.iter().map(|signal| signal_hook::low_level::pipe::register(*signal, bell.try_clone()?)).collect()
 }
 
+/// Sent when the size of the terminal has changed.
+#[cfg(feature = "board")]
+pub(crate) const RESIZE_SIGNALS: &[i32] = &[signal_hook::consts::SIGWINCH];
+
+/// Sent to stop a job, as a shell does for Ctrl+Z.
+#[cfg(feature = "board")]
+pub(crate) const STOP_SIGNALS: &[i32] = &[signal_hook::consts::SIGTSTP];
+
+/// Stops the job that this process belongs to until it is continued, although this process handles the signal.
+#[cfg(feature = "board")]
+pub(crate) fn stop_job() {
+    let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+    let _ = signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTSTP);
+}
+
+/// Readable when something was typed.
+#[cfg(feature = "board")]
+pub(crate) fn terminal_input() -> Option<rustix::fd::BorrowedFd<'static>> {
+    Some(rustix::stdio::stdin())
+}
+
 /// Whether Ctrl+C at the terminal reaches this process, and with it the whole foreground process group.
 pub(crate) fn is_in_foreground() -> bool {
     rustix::termios::tcgetpgrp(io::stdin()).is_ok_and(|group| group == rustix::process::getpgrp())

@@ -54,6 +54,20 @@ pub(crate) fn ring_at(
     Ok(Vec::new())
 }
 
+/// The board, which needs the following, is not on Windows yet.
+#[cfg(feature = "board")]
+pub(crate) const RESIZE_SIGNALS: &[i32] = &[];
+#[cfg(feature = "board")]
+pub(crate) const STOP_SIGNALS: &[i32] = &[];
+
+#[cfg(feature = "board")]
+pub(crate) fn stop_job() {}
+
+#[cfg(feature = "board")]
+pub(crate) fn terminal_input() -> Option<rustix::fd::BorrowedFd<'static>> {
+    None
+}
+
 /// Commands of which this would matter are not on Windows yet.
 pub(crate) fn is_in_foreground() -> bool {
     true

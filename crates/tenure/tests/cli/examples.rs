@@ -27,6 +27,7 @@ pub(crate) const EXAMPLES: &[Example] = examples! {
     "demo": ["demo"] or ["demo", "--dry-run"] => 2 "INVALID_ARGUMENTS";
     "self-check": ["self-check"] or ["self-check", "--dry-run"] => 2 "INVALID_ARGUMENTS";
     "status": ["status"] or ["outside", "status"] => 3 "NOT_INITIALIZED";
+    "board": ["board"] or ["board"] => 2 "INVALID_ARGUMENTS";
     "whoami": ["whoami"] or ["whoami", "--agent", "a b"] => 2 "INVALID_ARGUMENTS";
     "why": ["why", "OPEN"] or ["why", "NOWHERE"] => 4 "TASK_NOT_FOUND";
     "tasks": ["tasks"] or ["outside", "tasks"] => 3 "NOT_INITIALIZED";

@@ -25,6 +25,7 @@ fn what_needs_processes_is_refused_where_there_is_no_supervision() {
     for (args, what) in [
         (&["tasks", "run", "T1", "--", "true"][..], "tenure tasks run"),
         (&["exclusive", "run", "--holder", "x", "--", "true"], "tenure exclusive run"),
+        (&["board"], "tenure board"),
         (&["runners", "start"], "tenure runners start"),
         (&["runners", "wakeup"], "tenure runners wakeup"),
         (&["runners", "cron", "install"], "tenure runners cron"),

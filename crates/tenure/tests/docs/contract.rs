@@ -13,6 +13,7 @@ const CONTRACT: &[(&str, &[&str])] = &[
     ("demo", &["--keep"]),
     ("self-check", &[]),
     ("status", &["--watch"]),
+    ("board", &[]),
     ("whoami", &[]),
     ("why", &[]),
     (

@@ -12,6 +12,7 @@ use tenure_testkit::cli::{StoreKind, Suite};
 pub(crate) const SUITE: Suite = Suite { binary: env!("CARGO_BIN_EXE_tenure"), store: StoreKind::Sqlite };
 
 mod agent;
+mod board;
 mod charging;
 mod crash;
 mod damaged;
@@ -38,6 +39,9 @@ mod transcripts;
 mod trust;
 mod usage;
 mod wrong_clock;
+
+// The terminal is the same on every store.
+mod board_terminal;
 
 // Only on SQLite: its locks, and a database file that vanishes, is copied or moved, or cannot grow.
 mod copies;

@@ -7,6 +7,7 @@ use tenure_testkit::cli::{StoreKind, Suite};
 pub(crate) const SUITE: Suite = Suite { binary: env!("CARGO_BIN_EXE_tenure"), store: StoreKind::Postgres };
 
 mod agent;
+mod board;
 mod charging;
 mod crash;
 mod damaged;

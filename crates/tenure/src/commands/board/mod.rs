@@ -1,0 +1,275 @@
+//! `tenure board`: the project in the terminal, with its verbs as keys.
+//!
+//! The board reads through [`tenure_core::board`] and is woken by changes of the store. Verbs are ordinary commands ([`verbs`]). The state and what keys do to it ([`update`]), and what is drawn
+//! ([`render`]), are pure.
+
+mod layout;
+mod output;
+mod render;
+mod run_verb;
+mod screen;
+mod signals;
+mod state;
+#[cfg(all(test, unix))]
+mod tests;
+mod update;
+mod verbs;
+
+use std::time::{Duration, Instant};
+
+use ratatui_core::layout::Rect;
+use ratatui_crossterm::crossterm::event;
+use rustix::fd::BorrowedFd;
+use tenure_core::board::{self, Surroundings};
+use tenure_core::error::TaskName;
+use tenure_core::lease::LeaseState;
+use tenure_core::{ErrorCode, Timestamp};
+
+use self::layout::Areas;
+use self::output::{Lines, Output};
+use self::render::Look;
+use self::run_verb::Verbs;
+use self::screen::Screen;
+use self::signals::TerminalSignals;
+use self::state::{Notice, Scene, State, Tab};
+use self::update::Action;
+use crate::app::{App, Open};
+use crate::commands::{exclusive, why};
+use crate::follow::Follower;
+use crate::identity::{Identity, IdentityArgs};
+use crate::interrupt::Interrupts;
+use crate::report::{CommandResult, Report};
+use crate::{sys, trust};
+
+/// Watch and steer the project in the terminal: what waits for you, who holds what, why nothing moves
+///
+/// The keys are at the bottom of the screen; `?` explains them. Every verb is the command of the same name.
+///
+/// Example: tenure board
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {}
+
+/// The shortest time between two reads of the store.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How often ages and remaining times are drawn again.
+const TICK: Duration = Duration::from_secs(1);
+/// How often the output of a running agent is looked for.
+const OUTPUT_INTERVAL: Duration = Duration::from_millis(200);
+/// How long to wait for the rest of a key.
+const PARTIAL_KEY: Duration = Duration::from_millis(10);
+/// How long a store that does not answer is left alone.
+const RETRY: Duration = Duration::from_secs(2);
+/// How many events of a task and of the project are shown.
+const EVENTS: u64 = 100;
+
+pub(crate) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<()> {
+    if app.printer.json || !app.printer.out_is_terminal() || !app.env.input_is_terminal {
+        return Err(Report::usage("the board needs a terminal for input and output")
+            .hint("print a line whenever it changes", "tenure status --watch --json"));
+    }
+    let open = app.open()?;
+    let identity = app.identity(&IdentityArgs::default())?;
+    let cannot = |error: std::io::Error| {
+        Report::new(ErrorCode::General, format!("the terminal cannot be used: {error}"))
+    };
+    let config = app.global.config.as_ref().map(|path| app.env.cwd.join(path));
+    let verbs = Verbs::new(&open.paths.root, config).map_err(cannot)?;
+    let interrupts = Interrupts::listen().map_err(Report::from)?;
+    let signals = TerminalSignals::listen().map_err(cannot)?;
+    let mut state = State::new(identity.holder.clone());
+    let look = Look { color: app.printer.render_options().color, times: app.local_time() };
+    // The first read is before the screen is taken, so that an error is printed as usual.
+    let mut follower = Follower::new(&open.store, PAUSE);
+    follower.begin_read()?;
+    let reader = Reader { app: &*app, open: &open, identity: &identity };
+    let mut scene = reader.scene(&mut state)?;
+    let mut output: Option<Output> = None;
+    let mut screen = Screen::open(state.mouse).map_err(cannot)?;
+    let mut read_at = Instant::now();
+    let mut was_wide = false;
+    loop {
+        if state.tab == Tab::Output {
+            reader.open_output(&mut output, &mut scene);
+        }
+        let areas = Areas::of(screen.area().map_err(cannot)?);
+        if areas.project.is_some() && !was_wide {
+            // The events are read only where they are shown.
+            reader.read_selected(&state, &mut scene);
+        }
+        was_wide = areas.project.is_some();
+        for pane in state::Pane::ALL {
+            let rows = state::rows(&scene.board, pane).len();
+            state.set_top(pane, state.top(pane, areas.height(pane), rows));
+        }
+        let now = scene.board.now.after(read_at.elapsed());
+        screen.draw(|frame| render::draw(frame, &scene, &state, &look, now)).map_err(cannot)?;
+
+        let runs = state.tab == Tab::Output && scene.is_printing();
+        // Keys that were read together with an earlier one make the terminal's descriptor not readable.
+        let is_queued = event::poll(Duration::ZERO).map_err(cannot)?;
+        let nap = if is_queued {
+            Duration::ZERO
+        } else if runs {
+            OUTPUT_INTERVAL
+        } else {
+            TICK
+        };
+        let input: Option<BorrowedFd<'_>> = sys::terminal_input();
+        let mut fds = vec![interrupts.fd(), signals.fd(), verbs.fd()];
+        fds.extend(input);
+        let woken = follower.wait(&fds, Some(nap));
+        if let Some(code) = interrupts.caught() {
+            drop(screen);
+            return Err(Report::interrupted(code).silent());
+        }
+        let mut read = woken.changed || has_expired(&scene, scene.board.now.after(read_at.elapsed()));
+        if signals.take_stop() {
+            screen.suspend().map_err(cannot)?;
+            // The whole job was stopped, this process included.
+            signals.take_stop();
+            read = true;
+        }
+        for notice in verbs.results() {
+            state.notice = Some(notice);
+            read = true;
+        }
+        let before = state.task(&scene.board).map(|task| task.id.clone());
+        let tab_before = state.tab;
+        let is_typed = input.is_some() && woken.ready.last() == Some(&true);
+        let mut events = 0;
+        while event::poll(Duration::ZERO).map_err(cannot)? {
+            let event = event::read().map_err(cannot)?;
+            events += 1;
+            match update::update(&mut state, &scene.board, &areas, &event) {
+                Some(Action::Quit) => return Ok(()),
+                Some(Action::Interrupt) => {
+                    drop(screen);
+                    return Err(Report::interrupted(130).silent());
+                }
+                Some(Action::Suspend) => {
+                    screen.suspend().map_err(cannot)?;
+                    signals.take_stop();
+                    read = true;
+                }
+                Some(Action::Read) => read = true,
+                Some(Action::Mouse) => screen.set_mouse(state.mouse).map_err(cannot)?,
+                Some(Action::Run(args)) => {
+                    state.notice = Some(Notice::good(format!("tenure {} …", args.join(" "))));
+                    verbs.start(args).map_err(cannot)?;
+                }
+                None => {}
+            }
+            // What a verb was typed for is what was on the screen.
+            if read {
+                break;
+            }
+        }
+        if is_typed && events == 0 {
+            // A part of a key, which must not keep the processor busy until the rest arrives.
+            std::thread::sleep(PARTIAL_KEY);
+        }
+        if read {
+            let seen = follower.begin_read().map_err(Report::from).and_then(|()| reader.scene(&mut state));
+            match seen {
+                Ok(found) => {
+                    let lines = std::mem::take(&mut scene.output);
+                    scene = Scene { output: lines, ..found };
+                    read_at = Instant::now();
+                }
+                Err(report) => {
+                    state.notice = Some(Notice::bad(format!("the store cannot be read: {}", report.message)));
+                    // Keys stay responsive in the meantime.
+                    tenure_runner::until_any(&fds, RETRY);
+                }
+            }
+        } else {
+            let selected = state.task(&scene.board).map(|task| task.id.clone());
+            if selected != before || (state.tab != tab_before && state.tab == Tab::Project) {
+                reader.read_selected(&state, &mut scene);
+            }
+        }
+    }
+}
+
+/// Whether a lease that is shown as live has expired since it was read.
+fn has_expired(scene: &Scene, now: Timestamp) -> bool {
+    let held = scene.board.held.rows.iter();
+    held.into_iter().any(|held| held.lease.state == LeaseState::Live && held.lease.expires_at <= now)
+}
+
+/// Reads what is shown.
+struct Reader<'o, 'a> {
+    app: &'o App<'a>,
+    open: &'o Open<'a>,
+    identity: &'o Identity,
+}
+
+impl Reader<'_, '_> {
+    /// The whole board, with the selection moved to where its row is now.
+    fn scene(&self, state: &mut State) -> CommandResult<Scene> {
+        let Self { app, open, identity } = self;
+        let rows = why::asking(app, open, identity, |asking| {
+            open.read(|view| board::read(view, asking, &state.query))
+        })?;
+        let board = rows.board(app.env.judge.as_ref(), &self.surroundings());
+        state.follow(&board);
+        let mut scene = Scene { board, detail: None, events: Vec::new(), output: Lines::default() };
+        self.read_selected(state, &mut scene);
+        Ok(scene)
+    }
+
+    /// The selected task, and the events of the project. What cannot be read is not shown; the next read of the board reports
+    /// the reason.
+    fn read_selected(&self, state: &State, scene: &mut Scene) {
+        let Self { app, open, identity } = self;
+        scene.detail = state.task(&scene.board).and_then(|task| {
+            let id = task.id.as_str();
+            why::asking(app, open, identity, |asking| {
+                open.read(|view| board::read_task(view, asking, id, EVENTS))
+            })
+            .ok()
+        });
+        let wide = sys::terminal_size().is_some_and(|(columns, rows)| {
+            let size = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+            Areas::of(Rect::new(0, 0, size(columns), size(rows))).project.is_some()
+        });
+        if wide || state.tab == Tab::Project {
+            scene.events = open.read(|view| board::recent_events(view, EVENTS)).unwrap_or_default();
+        }
+    }
+
+    /// Reads on in the log of the selected task.
+    fn open_output(&self, output: &mut Option<Output>, scene: &mut Scene) {
+        let Some(detail) = &scene.detail else {
+            *output = None;
+            scene.output = Lines { note: Some("no task is selected".to_owned()), ..Lines::default() };
+            return;
+        };
+        let newest = detail.attempts.iter().find(|attempt| attempt.log_path.is_some());
+        let task = &detail.task;
+        if !output.as_ref().is_some_and(|output| output.is_of(&task.id, newest.map(|attempt| &attempt.id))) {
+            let name = TaskName {
+                id: task.id.to_string(),
+                key: task.key.clone(),
+                title: task.title.clone(),
+                status: task.status,
+            };
+            *output = Some(Output::open(self.open, &name, &mut scene.output));
+        }
+        if let Some(output) = output {
+            output.read(&mut scene.output);
+        }
+    }
+
+    fn surroundings(&self) -> Surroundings {
+        let Self { app, open, .. } = self;
+        let trusted = trust::examine(app.env, &open.paths);
+        let untrusted = trusted.ok().filter(|examined| !examined.allows_agents(app.env));
+        Surroundings {
+            name: open.config.project.name.clone(),
+            path: open.paths.root.display().to_string(),
+            untrusted: untrusted.map(|examined| examined.refusal().message),
+            exclusive: exclusive::blocking_lock(&open.paths.root).map(|seen| seen.sentence),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What the agent of the selected task prints, read from the log of its attempt.
+//!
+//! Memory is bounded: the last lines are kept.
+
+use std::collections::VecDeque;
+
+use tenure_core::error::TaskName;
+use tenure_core::id::{AttemptId, TaskId};
+use tenure_runner::LogReader;
+use tenure_runner::transcript::{EntryKind, Transcript};
+
+use crate::app::Open;
+use crate::commands::tasks::attempt_log;
+
+/// The lines that are kept.
+const KEPT: usize = 2000;
+/// The lines of a log that are read before the screen is drawn again.
+const AT_ONCE: usize = 5000;
+
+/// The lines to show, oldest first.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Lines {
+    pub(super) lines: VecDeque<(EntryKind, String)>,
+    /// Why there is no output.
+    pub(super) note: Option<String>,
+}
+
+/// The log of one attempt.
+#[derive(Debug)]
+pub(super) struct Output {
+    task: TaskId,
+    attempt: Option<AttemptId>,
+    log: Option<(LogReader, Transcript)>,
+}
+
+impl Output {
+    /// Opens the log of the newest attempt at the task.
+    pub(super) fn open(open: &Open<'_>, task: &TaskName, lines: &mut Lines) -> Self {
+        *lines = Lines::default();
+        let none = |lines: &mut Lines, note: String| {
+            lines.note = Some(note);
+            Self { task: TaskId::new(&task.id), attempt: None, log: None }
+        };
+        let (attempt, path) = match attempt_log::find(open, task, None) {
+            Ok(found) => found,
+            Err(report) => return none(lines, report.message),
+        };
+        match LogReader::open(&path) {
+            Ok(reader) => Self {
+                task: TaskId::new(&task.id),
+                log: Some((reader, Transcript::new(attempt.agent.as_deref()))),
+                attempt: Some(attempt.id),
+            },
+            Err(error) => none(lines, attempt_log::cannot_open(&error, task, &path).message),
+        }
+    }
+
+    /// Whether this is the log of the newest attempt, `attempt`, at the task.
+    pub(super) fn is_of(&self, task: &TaskId, attempt: Option<&AttemptId>) -> bool {
+        self.task == *task && self.attempt.as_ref() == attempt
+    }
+
+    /// Reads what is new.
+    pub(super) fn read(&mut self, lines: &mut Lines) {
+        let Some((reader, transcript)) = &mut self.log else { return };
+        for _ in 0..AT_ONCE {
+            let Ok(Some(line)) = reader.next_line() else { break };
+            for entry in transcript.read(&line) {
+                lines.lines.extend(entry.lines().into_iter().map(|line| (entry.kind, line)));
+            }
+        }
+        let extra = lines.lines.len().saturating_sub(KEPT);
+        lines.lines.drain(..extra);
+    }
+}

@@ -1,0 +1,91 @@
+//! Runs a verb of the board as a command of this program, beside the board, which stays responsive.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use rustix::fd::{AsFd, BorrowedFd};
+use tenure_core::shell_quote::quote;
+use tenure_runner::{LocalStream, local_pair};
+
+use super::state::Notice;
+
+/// The commands that were started, and their results.
+#[derive(Debug)]
+pub(super) struct Verbs {
+    binary: PathBuf,
+    root: PathBuf,
+    config: Option<PathBuf>,
+    bell: LocalStream,
+    ring: LocalStream,
+    sender: Sender<Notice>,
+    results: Receiver<Notice>,
+}
+
+impl Verbs {
+    pub(super) fn new(root: &Path, config: Option<PathBuf>) -> std::io::Result<Self> {
+        let (bell, ring) = local_pair()?;
+        bell.set_nonblocking(true)?;
+        let (sender, results) = channel();
+        let binary = crate::own_binary()?;
+        Ok(Self { binary, root: root.to_owned(), config, bell, ring, sender, results })
+    }
+
+    /// Readable when a command has ended.
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    /// The results since the last call.
+    pub(super) fn results(&self) -> Vec<Notice> {
+        let mut buffer = [0; 16];
+        let _ = (&self.bell).read(&mut buffer);
+        self.results.try_iter().collect()
+    }
+
+    /// Starts a command. It reads nothing and cannot write to the terminal.
+    pub(super) fn start(&self, args: Vec<String>) -> std::io::Result<()> {
+        let mut command = Command::new(&self.binary);
+        command.arg("-C").arg(&self.root);
+        if let Some(config) = &self.config {
+            command.arg("--config").arg(config);
+        }
+        command.args(&args).env_remove("TENURE_JSON").stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let (sender, mut ring) = (self.sender.clone(), self.ring.try_clone()?);
+        let wait = move || {
+            let notice = match command.output() {
+                Ok(output) => notice(&args, output.status.success(), &output.stdout, &output.stderr),
+                Err(error) => Notice::bad(format!("cannot start tenure: {error}")),
+            };
+            // If the board has ended, no one reads the result.
+            let _ = sender.send(notice);
+            let _ = ring.write_all(&[0]);
+        };
+        std::thread::Builder::new().name("verb".into()).spawn(wait).map(drop)
+    }
+}
+
+/// The result in one line: the command as it would be typed, and the first line of what it printed.
+fn notice(args: &[String], is_good: bool, out: &[u8], err: &[u8]) -> Notice {
+    let words: Vec<String> = args.iter().map(|word| quote(word)).collect();
+    let printed = String::from_utf8_lossy(if is_good { out } else { err }).into_owned();
+    let first = printed.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let text = format!("{first}   $ tenure {}", words.join(" "));
+    if is_good { Notice::good(text) } else { Notice::bad(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_result_is_the_first_line_and_the_command() {
+        let args = ["tasks", "add", "--", "two words"].map(str::to_owned);
+        let good = notice(&args, true, b"\nAdded T1  two words\n  more\n", b"");
+        assert_eq!(good, Notice::good("Added T1  two words   $ tenure tasks add '--' 'two words'"));
+        let bad = notice(&args[..1], false, b"ignored", b"Error: no\n\nTry: x");
+        assert_eq!(bad, Notice::bad("Error: no   $ tenure tasks"));
+    }
+}
