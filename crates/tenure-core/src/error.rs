@@ -68,6 +68,7 @@ error_codes! {
     CheckFailed => "CHECK_FAILED", 7;
     LeaseLost => "LEASE_LOST", 8;
     NotHolder => "NOT_HOLDER", 8;
+    Changed => "CHANGED", 8;
     WaitTimeout => "WAIT_TIMEOUT", 9;
     NothingReady => "NOTHING_READY", 10;
     NotReady => "NOT_READY", 10;
@@ -233,6 +234,9 @@ pub enum Error {
     LeaseLost(Box<Lost>),
     #[error("{}", not_holder_message(.0))]
     NotHolder(Box<Lost>),
+    /// The task is no longer as the caller was shown it.
+    #[error("task {} has changed since it was shown", task.key)]
+    Changed { task: TaskName },
     #[error("waited {} for {what}", crate::duration::format_short(*waited))]
     WaitTimeout { what: String, waited: Duration, locked: Option<Box<Locked>> },
     #[error("{}", nothing_ready_message(reserved.as_deref(), in_use))]
@@ -294,6 +298,7 @@ impl Error {
             },
             Self::LeaseLost(_) | Self::WorkLost { .. } => ErrorCode::LeaseLost,
             Self::NotHolder(_) => ErrorCode::NotHolder,
+            Self::Changed { .. } => ErrorCode::Changed,
             Self::WaitTimeout { .. } => ErrorCode::WaitTimeout,
             Self::NothingReady { .. } => ErrorCode::NothingReady,
             Self::NotReady { .. } => ErrorCode::NotReady,

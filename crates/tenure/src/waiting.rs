@@ -12,6 +12,7 @@ use tenure_core::holder::{Caller, Holder, Incarnation, Judge, Liveness};
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::kernel::{self, Grant, Terms, Verdict};
 use tenure_core::lease::{LeaseState, Resource, ResourceKind, Ticket};
+use tenure_core::rules::{Seen, check_seen};
 use tenure_core::store::{ClaimHint, ClaimTarget, Durability, Hint, LeaseFilter, Tx, View};
 use tenure_core::{Context, Error, Timestamp, reference};
 use tenure_runner::{Process, until_any};
@@ -74,11 +75,13 @@ pub(crate) struct Claim<'a> {
     /// one task only.
     pub(crate) caller: &'a dyn Fn(Option<&TaskName>) -> Caller,
     pub(crate) then: Option<&'a Then<'a>>,
+    /// Refuse the claim of a named task if it is no longer like this.
+    pub(crate) seen: Option<&'a Seen>,
 }
 
 impl<'a> Claim<'a> {
     pub(crate) fn new(request: &'a ClaimRequest, caller: &'a dyn Fn(Option<&TaskName>) -> Caller) -> Self {
-        Self { request, caller, then: None }
+        Self { request, caller, then: None, seen: None }
     }
 
     /// Resolves the task and acquires it in the transaction `tx`. The verdict is `None` if any task was requested and
@@ -92,6 +95,7 @@ impl<'a> Claim<'a> {
         let (caller, mut verdict) = match self.request {
             ClaimRequest::Task(task) => {
                 let name = task.resolve(tx)?;
+                self.seen.map_or(Ok(()), |seen| check_seen(tx, &name, seen))?;
                 let caller = (self.caller)(Some(&name));
                 let verdict = kernel::acquire_task(tx, ctx, &caller, &TaskId::new(name.id), terms)?;
                 (caller, Some(verdict))

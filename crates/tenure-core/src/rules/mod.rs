@@ -12,6 +12,7 @@ mod messages;
 mod parking;
 mod prune;
 mod sections;
+mod seen;
 mod sessions;
 mod status;
 mod usage;
@@ -35,6 +36,7 @@ pub use prune::{Pruned, has_old_history, prune};
 pub use sections::{
     AddSection, EditSection, add_section, delete_section, depend_section, edit_section, undepend_section,
 };
+pub use seen::{Seen, check_seen};
 pub use sessions::{Step, checkpoint, close_session, open_session};
 pub use status::{Change, Changed, change_status};
 pub use usage::{UsageBy, UsageSum, sum_usage};

@@ -104,7 +104,7 @@ pub fn details(error: &Error) -> ErrorDetails<'_> {
         }
         Error::Unsupported { what } => ErrorDetails::Unsupported { what },
         Error::DependencyCycle { path } => ErrorDetails::Cycle { cycle: path },
-        Error::InvalidTransition { task, .. } => {
+        Error::InvalidTransition { task, .. } | Error::Changed { task } => {
             ErrorDetails::Transition { task_id: &task.id, status: task.status }
         }
         Error::NotReady { task, blocked_by } => ErrorDetails::NotReady { task_id: &task.id, blocked_by },

@@ -26,6 +26,7 @@ mod ready_queue;
 mod renewing;
 mod rows;
 mod sections;
+mod seen;
 mod sessions;
 mod usage;
 mod waiting;
@@ -54,6 +55,9 @@ pub fn cases() -> Vec<(&'static str, Case)> {
         board {
             a_board_shows_holders_waiters_and_what_waits_for_a_person,
             the_groups_of_a_board_are_sections_or_statuses_in_pages,
+        }
+        seen {
+            a_task_that_has_changed_since_it_was_shown_is_recognised,
         }
         usage {
             usage_is_summed_by_task_agent_and_day,

@@ -21,7 +21,7 @@ const TABLE: &[(u8, &[&str])] = &[
     (5, &["PERMISSION_DENIED", "UNTRUSTED"]),
     (6, &["TASK_LOCKED", "SECTION_LOCKED", "RUNNER_ACTIVE", "EXCLUSIVE_LOCKED", "RESUME_LOCKED"]),
     (7, &["CHECK_FAILED"]),
-    (8, &["LEASE_LOST", "NOT_HOLDER"]),
+    (8, &["LEASE_LOST", "NOT_HOLDER", "CHANGED"]),
     (9, &["WAIT_TIMEOUT"]),
     (10, &["NOTHING_READY", "NOT_READY"]),
 ];

@@ -4,7 +4,7 @@ use crate::verbs::verbs;
 
 mod cleanup;
 mod list;
-mod release;
+pub(crate) mod release;
 mod show;
 
 /// List, show, release and clean up locks

@@ -7,10 +7,10 @@ use tenure_core::wire;
 use tenure_runner::Scope;
 
 use crate::answer::Answer;
-use crate::app::App;
+use crate::app::{App, Open};
 use crate::commands::lease_view;
 use crate::hooks;
-use crate::identity::IdentityArgs;
+use crate::identity::{Identity, IdentityArgs};
 use crate::reap;
 use crate::report::CommandResult;
 use crate::text::{Style, Text};
@@ -33,13 +33,24 @@ pub(crate) struct Args {
 pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let identity = app.identity(&args.identity)?;
+    release(app, &open, &identity, &args.reference, args.force)
+}
+
+/// Releases the lock, ends what runs under it, and delivers the hooks.
+pub(crate) fn release(
+    app: &mut App<'_>,
+    open: &Open<'_>,
+    identity: &Identity,
+    reference: &str,
+    force: bool,
+) -> CommandResult<Answer> {
     let ctx = open.context();
-    let hook_filter = hooks::filter(app, &open);
+    let hook_filter = hooks::filter(app, open);
     let (released, name, others, hook_contexts) = open.write(|tx| {
-        let found = find_lock(tx, &args.reference)?;
+        let found = find_lock(tx, reference)?;
         let task = found.resource.task_id();
         let caller = identity.actor(task.as_ref().map(TaskId::as_str));
-        let released = release_lock(tx, &ctx, &caller, &args.reference, args.force)?;
+        let released = release_lock(tx, &ctx, &caller, reference, force)?;
         let others = released.ended.iter().filter(|lease| lease.id != released.lease.id);
         let others = others
             .map(|lease| lease_view::resource_name(tx, &lease.resource))
@@ -52,9 +63,9 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         Ok((released, name, others, hook_contexts))
     })?;
     for lease in &released.ended {
-        reap::after(app, &open, Scope::Of(&lease.resource), &identity.holder.id)?;
+        reap::after(app, open, Scope::Of(&lease.resource), &identity.holder.id)?;
     }
-    hooks::deliver(app, &open, &hook_contexts);
+    hooks::deliver(app, open, &hook_contexts);
     let now = app.env.clock.now();
     let judge = app.env.judge.as_ref();
     let mut text = Text::new();

@@ -1,7 +1,8 @@
 //! Status changes that need no lease: what `approve`, `reject`, `skip`, `retry` and `reopen` share.
 
 use serde_json::json;
-use tenure_core::rules::{Change, Changed, change_status};
+use tenure_core::error::TaskName;
+use tenure_core::rules::{Change, Changed, Seen, change_status, check_seen};
 use tenure_core::store::View;
 use tenure_core::{Result, wire};
 use tenure_runner::hooks::{HookContext, HookFilter};
@@ -9,9 +10,9 @@ use tenure_runner::hooks::{HookContext, HookFilter};
 use super::several::TasksArg;
 use super::view;
 use crate::answer::Answer;
-use crate::app::{App, read_text};
+use crate::app::{App, Open, read_text};
 use crate::hooks;
-use crate::identity::IdentityArgs;
+use crate::identity::{Identity, IdentityArgs};
 use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
@@ -39,18 +40,43 @@ pub(super) fn change(
     let identity = app.identity(&args.identity)?;
     args.tasks.each(app, ("task", "tasks"), |app, open, task| {
         let name = open.resolve(task)?;
-        identity.check_own_task(&name)?;
-        let caller = identity.actor(Some(&name.id));
-        let ctx = open.context();
-        let hook_filter = hooks::filter(app, open);
-        let (changed, hook_contexts) = open.write(|tx| {
-            let changed = change_status(tx, &ctx, &caller, &name.id, change, message.as_deref(), args.force)?;
-            let hook_contexts = hook_contexts(&hook_filter, tx, &changed)?;
-            Ok((changed, hook_contexts))
-        })?;
-        hooks::deliver(app, open, &hook_contexts);
+        let change = StatusChange { change, message: message.as_deref(), force: args.force, seen: None };
+        let changed = change_one(app, open, &identity, &name, change)?;
         Ok(answer(app, &changed, app.past(done, would)))
     })
+}
+
+/// A status change of one task.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StatusChange<'a> {
+    pub(crate) change: Change,
+    pub(crate) message: Option<&'a str>,
+    pub(crate) force: bool,
+    /// Refuse the change if the task is no longer like this.
+    pub(crate) seen: Option<&'a Seen>,
+}
+
+/// Changes the status of one task and delivers the hooks.
+pub(crate) fn change_one(
+    app: &mut App<'_>,
+    open: &Open<'_>,
+    identity: &Identity,
+    name: &TaskName,
+    wanted: StatusChange<'_>,
+) -> CommandResult<Changed> {
+    identity.check_own_task(name)?;
+    let caller = identity.actor(Some(&name.id));
+    let ctx = open.context();
+    let hook_filter = hooks::filter(app, open);
+    let StatusChange { change, message, force, seen } = wanted;
+    let (changed, hook_contexts) = open.write(|tx| {
+        seen.map_or(Ok(()), |seen| check_seen(tx, name, seen))?;
+        let changed = change_status(tx, &ctx, &caller, &name.id, change, message, force)?;
+        let hook_contexts = hook_contexts(&hook_filter, tx, &changed)?;
+        Ok((changed, hook_contexts))
+    })?;
+    hooks::deliver(app, open, &hook_contexts);
+    Ok(changed)
 }
 
 /// The hook events of a status change: the change itself, and the lease that it ended.
@@ -67,7 +93,7 @@ pub(super) fn hook_contexts(
 }
 
 /// `verb` is the change in the past tense.
-pub(super) fn answer(app: &App<'_>, changed: &Changed, verb: &str) -> Answer {
+pub(crate) fn answer(app: &App<'_>, changed: &Changed, verb: &str) -> Answer {
     let task = &changed.task;
     let mut text = Text::new();
     if changed.from == task.status {

@@ -1,18 +1,16 @@
 //! `tenure tasks update`.
 
-use serde_json::Value;
-use tenure_core::Error;
 use tenure_core::error::TaskName;
 use tenure_core::kernel::Terms;
-use tenure_core::rules::{Change, EditTask, change_status, edit_task};
-use tenure_core::task::TaskStatus;
+use tenure_core::rules::{Change, EditTask, Seen, change_status, check_seen, edit_task};
+use tenure_core::task::{Task, TaskStatus};
 
 use super::remark::OptionalRemark;
 use super::{claim, grant, grant_details, status_change, view};
 use crate::answer::Answer;
-use crate::app::{App, read_text};
+use crate::app::{App, Open, read_text};
 use crate::hooks;
-use crate::identity::IdentityArgs;
+use crate::identity::{Identity, IdentityArgs};
 use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 use crate::waiting::{self, Claim, ClaimRequest, NamedTask, Then};
@@ -130,46 +128,52 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         return Ok(answer);
     }
     let name = open.resolve(&args.task)?;
+    let Some(to) = args.status else {
+        let task = edit_one(app, &open, &identity, &name, &edit, None)?;
+        let mut text = Text::new();
+        text.line(format!("{} ", app.past("Updated", "Would update"))).and(Style::Bold, task.key.clone());
+        return Ok(Answer::new(view::data(app, &task), text));
+    };
     let message = args.remark.message.as_deref().map(read_text).transpose()?;
     let caller = identity.actor(Some(&name.id));
     let hook_filter = hooks::filter(app, &open);
-    let (task, changed, hook_contexts) = open.write(|tx| {
-        let mut task = None;
+    let (changed, hook_contexts) = open.write(|tx| {
         if !edit.is_empty() {
-            task = Some(edit_task(tx, &ctx, &caller, &name.id, &edit)?);
+            edit_task(tx, &ctx, &caller, &name.id, &edit)?;
         }
-        let changed = match args.status {
-            Some(to) => {
-                let changed = change_status(
-                    tx,
-                    &ctx,
-                    &caller,
-                    &name.id,
-                    Change::To(to),
-                    message.as_deref(),
-                    args.force,
-                )?;
-                task = Some(changed.task.clone());
-                Some(changed)
-            }
-            None => None,
+        let message = message.as_deref();
+        let changed = change_status(tx, &ctx, &caller, &name.id, Change::To(to), message, args.force)?;
+        let hook_contexts = if changed.from != changed.task.status {
+            status_change::hook_contexts(&hook_filter, tx, &changed)?
+        } else if edit.is_empty() {
+            Vec::new()
+        } else {
+            hook_filter.edited(tx.now(), &changed.task)
         };
-        let task = task.ok_or_else(|| Error::invalid("nothing to change"))?;
-        let hook_contexts = match &changed {
-            Some(changed) if changed.from != task.status => {
-                status_change::hook_contexts(&hook_filter, tx, changed)?
-            }
-            _ if edit.is_empty() => Vec::new(),
-            _ => hook_filter.edited(tx.now(), &task),
-        };
-        Ok((task, changed, hook_contexts))
+        Ok((changed, hook_contexts))
     })?;
     hooks::deliver(app, &open, &hook_contexts);
-    if let Some(changed) = changed {
-        return Ok(status_change::answer(app, &changed, app.past("Updated", "Would update")));
-    }
-    let mut text = Text::new();
-    text.line(format!("{} ", app.past("Updated", "Would update"))).and(Style::Bold, task.key.clone());
-    let data: Value = view::data(app, &task);
-    Ok(Answer::new(data, text))
+    Ok(status_change::answer(app, &changed, app.past("Updated", "Would update")))
+}
+
+/// Edits one task and delivers the hooks. With `seen`, the edit is refused if the task is no longer like that.
+pub(crate) fn edit_one(
+    app: &mut App<'_>,
+    open: &Open<'_>,
+    identity: &Identity,
+    name: &TaskName,
+    edit: &EditTask,
+    seen: Option<&Seen>,
+) -> CommandResult<Task> {
+    let caller = identity.actor(Some(&name.id));
+    let ctx = open.context();
+    let hook_filter = hooks::filter(app, open);
+    let (task, hook_contexts) = open.write(|tx| {
+        seen.map_or(Ok(()), |seen| check_seen(tx, name, seen))?;
+        let task = edit_task(tx, &ctx, &caller, &name.id, edit)?;
+        let hook_contexts = hook_filter.edited(tx.now(), &task);
+        Ok((task, hook_contexts))
+    })?;
+    hooks::deliver(app, open, &hook_contexts);
+    Ok(task)
 }
