@@ -36,6 +36,7 @@ event_kinds! {
     LeaseAcquired => "lease.acquired",
     LeaseRevived => "lease.revived",
     LeaseEnded => "lease.ended",
+    WriteRejected => "write.rejected",
     AttemptStarted => "attempt.started",
     AttemptEnding => "attempt.ending",
     AttemptEnded => "attempt.ended",

@@ -193,7 +193,11 @@ fn acquire(
     };
     let key = Some(new.key.clone());
     let lease = grant(tx, ctx, new)?;
-    tx.append(acquired(&lease, taken_over.as_ref()).task(&task.id))?;
+    let mut event = acquired(&lease, taken_over.as_ref()).task(&task.id);
+    if let Some((number, _)) = &terms.ticket {
+        event.detail["ticket"] = json!(number);
+    }
+    tx.append(event)?;
     let event = NewEvent::new(EventKind::TaskStatus, &caller.holder.id)
         .task(&task.id)
         .status(task.status, TaskStatus::InProgress)

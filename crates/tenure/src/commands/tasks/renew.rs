@@ -49,7 +49,8 @@ pub(crate) fn renew(
     let caller = app.identity(identity_args)?.for_task(name, "renew")?;
     let ctx = open.context();
     let beat = Beat { ttl, ..Beat::default() };
-    Ok(open.store.write(Durability::Process, |tx| kernel::renew(tx, &ctx, &caller, name, beat))?)
+    let renewed = open.store.write(Durability::Process, |tx| kernel::renew(tx, &ctx, &caller, name, beat));
+    Ok(open.record_rejection(&caller, renewed)?)
 }
 
 pub(crate) fn answer(app: &App<'_>, name: &TaskName, lease: &Lease) -> Answer {
