@@ -114,6 +114,7 @@ pub const VERBS: &[(&str, Permission, Permission)] = &[
     ("demo", Refused, Refused),
     ("self-check", Refused, Refused),
     ("bench", Refused, Refused),
+    ("web", Refused, Refused),
     ("setup", Refused, Refused),
     ("resume", Refused, Refused),
     ("doctor --fix", Refused, Refused),

@@ -1,8 +1,5 @@
 //! Clients over HTTP: loopback only, with a token. Each session is a separate agent.
 //!
-//! A connection counts as a newcomer until its first request with the token. Newcomers have a small pool and little time, so
-//! that programs without the token cannot keep clients out for long.
-//!
 //! A client is connected while one of its requests or streams is open. If its stream breaks, it may reconnect within
 //! [`LINGER`]. A client that never opened a stream is connected until it has been silent for [`Http::quiet`].
 
@@ -18,18 +15,15 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use tokio::sync::{Notify, Semaphore};
 
 use crate::connection::{Connection, Shared};
+use crate::connections::{self, Limits};
 use crate::lines::LONGEST;
 use crate::session::lock;
-use crate::sys::asked_to_stop;
 
 /// How long a client whose stream broke may take to reconnect.
 const LINGER: Duration = Duration::from_secs(15);
@@ -42,7 +36,6 @@ const MOST_CONNECTIONS: usize = 128;
 const MOST_NEWCOMERS: usize = 32;
 const NEWCOMER: Duration = Duration::from_secs(2);
 const MOST_SESSIONS: usize = 64;
-const SLOWEST_HEAD: Duration = Duration::from_secs(30);
 /// How long the body of a request may take. Clients are on this machine.
 const SLOWEST_BODY: Duration = Duration::from_secs(10);
 /// How long the server waits, before it ends, for the last answers to be sent.
@@ -71,8 +64,6 @@ struct HttpServer {
 }
 
 pub(crate) async fn serve(shared: Arc<Shared>, http: Http) -> io::Result<()> {
-    http.listener.set_nonblocking(true)?;
-    let listener = tokio::net::TcpListener::from_std(http.listener)?;
     let mut config = SessionConfig::default();
     // [`Presence`] decides when a session ends, not the time since its last message.
     config.keep_alive = None;
@@ -96,56 +87,24 @@ pub(crate) async fn serve(shared: Arc<Shared>, http: Http) -> io::Result<()> {
         token: http.token,
     });
     let sweeper = tokio::spawn(sweep(Arc::clone(&server), http.quiet));
-    let connections = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    let newcomers = Arc::new(Semaphore::new(MOST_NEWCOMERS));
-    let stop = asked_to_stop();
-    tokio::pin!(stop);
-    loop {
-        // A connection is accepted only with a permit; further ones wait in the kernel's backlog.
-        let Ok(newcomer) = Arc::clone(&newcomers).acquire_owned().await else { break };
-        let stream = tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => stream,
-                // There are no free descriptors, or the client has already closed the connection.
-                Err(_) => {
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
+    let limits = Limits { connections: MOST_CONNECTIONS, newcomers: MOST_NEWCOMERS, newcomer_time: NEWCOMER };
+    let served = connections::serve(http.listener, limits, move |authorized| {
+        let server = Arc::clone(&server);
+        service_fn(move |request| {
+            let (server, authorized) = (Arc::clone(&server), Arc::clone(&authorized));
+            async move {
+                if server.is_authorized(&request) {
+                    authorized.notify_one();
                 }
-            },
-            () = &mut stop => break,
-        };
-        let _ = stream.set_nodelay(true);
-        let (server, connections) = (Arc::clone(&server), Arc::clone(&connections));
-        tokio::spawn(async move {
-            let authorized = Arc::new(Notify::new());
-            let has_token = Arc::clone(&authorized);
-            let service = service_fn(move |request| {
-                let (server, has_token) = (Arc::clone(&server), Arc::clone(&has_token));
-                async move {
-                    if server.is_authorized(&request) {
-                        has_token.notify_one();
-                    }
-                    Ok::<_, Infallible>(server.answer(request).await)
-                }
-            });
-            let mut http = http1::Builder::new();
-            http.timer(TokioTimer::new()).header_read_timeout(SLOWEST_HEAD);
-            let connection = http.serve_connection(TokioIo::new(stream), service);
-            tokio::pin!(connection);
-            tokio::select! {
-                _ = &mut connection => return,
-                () = tokio::time::sleep(NEWCOMER) => return,
-                () = authorized.notified() => {}
+                Ok::<_, Infallible>(server.answer(request).await)
             }
-            let Ok(_permit) = connections.acquire_owned().await else { return };
-            drop(newcomer);
-            let _ = connection.await;
-        });
-    }
+        })
+    });
+    let served = served.await;
     sweeper.abort();
     shared.shutdown.cancel();
     tokio::time::sleep(LAST_WRITE).await;
-    Ok(())
+    served
 }
 
 impl HttpServer {
@@ -185,16 +144,22 @@ impl HttpServer {
         })
     }
 
-    /// Compares the token in constant time.
     fn is_authorized(&self, request: &Request<Incoming>) -> bool {
-        let given = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let Some((scheme, given)) = given.and_then(|value| value.split_once(' ')) else { return false };
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return false;
-        }
-        let (given, token) = (given.trim().as_bytes(), self.token.as_bytes());
-        given.len() == token.len() && given.iter().zip(token).fold(0, |all, (a, b)| all | (a ^ b)) == 0
+        has_token(request.headers(), &self.token)
     }
+}
+
+/// Whether a request presents this bearer token, compared in constant time.
+pub(crate) fn has_token(headers: &http::HeaderMap, token: &str) -> bool {
+    let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let Some((scheme, given)) = given.and_then(|value| value.split_once(' ')) else { return false };
+    scheme.eq_ignore_ascii_case("bearer") && is_equal(given.trim(), token)
+}
+
+/// Compares two secrets in constant time.
+pub(crate) fn is_equal(given: &str, secret: &str) -> bool {
+    let (given, secret) = (given.as_bytes(), secret.as_bytes());
+    given.len() == secret.len() && given.iter().zip(secret).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 
 /// Reads the body, which has limits of size and time.

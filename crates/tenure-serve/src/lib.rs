@@ -29,6 +29,7 @@ mod answer;
 mod call;
 mod client_leases;
 mod connection;
+mod connections;
 mod http;
 mod lines;
 mod pages;
@@ -39,6 +40,8 @@ mod stdio;
 mod sys;
 mod tools;
 mod waiting;
+#[cfg(feature = "web")]
+pub mod web;
 
 pub use answer::{ExplainAnswer, HintJson, InboxAnswer, StatusAnswer};
 pub use call::{

@@ -38,6 +38,8 @@ mod late_notice;
 mod layers;
 mod links;
 mod local_time;
+#[cfg(any(feature = "serve", feature = "web"))]
+mod loopback;
 mod message_wait;
 mod ownership;
 mod pager;

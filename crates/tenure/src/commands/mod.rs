@@ -52,6 +52,8 @@ mod untrust;
 mod usage;
 mod usage_view;
 mod version;
+#[cfg(feature = "web")]
+mod web;
 mod whoami;
 mod why;
 
@@ -86,6 +88,8 @@ verbs! {
     "doctor" => Doctor(doctor),
     #[cfg(feature = "serve")]
     "mcp" => Mcp(mcp),
+    #[cfg(feature = "web")]
+    "web" => Web(web),
     "setup" => Setup(setup),
     "store" => Store(store) with verbs,
     "bench" => Bench(bench),

@@ -22,3 +22,11 @@ pub(crate) fn running_binary() -> Option<PathBuf> {
     let running = PathBuf::from("/proc/self/exe");
     running.exists().then_some(running)
 }
+
+/// The program that opens a file as a person would.
+#[cfg(feature = "web")]
+pub(crate) const OPENER: &str = "xdg-open";
+
+/// Whether all usual browsers resolve the names below `localhost` by themselves.
+#[cfg(feature = "web")]
+pub(crate) const BROWSERS_KNOW_LOCALHOST: bool = true;

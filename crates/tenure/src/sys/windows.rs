@@ -131,3 +131,11 @@ pub(crate) fn controlling_terminal() -> Option<String> {
 pub(crate) fn running_binary() -> Option<PathBuf> {
     None
 }
+
+/// The program that opens a file as a person would.
+#[cfg(feature = "web")]
+pub(crate) const OPENER: &str = "explorer";
+
+/// Whether all usual browsers resolve the names below `localhost` by themselves.
+#[cfg(feature = "web")]
+pub(crate) const BROWSERS_KNOW_LOCALHOST: bool = true;

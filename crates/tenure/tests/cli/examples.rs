@@ -152,6 +152,7 @@ pub(crate) const EXAMPLES: &[Example] = examples! {
     "prime": ["prime"] or ["outside", "prime"] => 3 "NOT_INITIALIZED";
     "doctor": ["doctor"] or ["doctor", "everything"] => 2 "INVALID_ARGUMENTS";
     "mcp": ["mcp"] or ["mcp", "--http", "0.0.0.0:7077"] => 2 "INVALID_ARGUMENTS";
+    "web": ["web"] or ["web", "--http", "0.0.0.0:7077"] => 2 "INVALID_ARGUMENTS";
     "setup": ["setup", "claude"] or ["setup", "claude", "--mcp", "--check"] => 7 "CHECK_FAILED";
     "store": ["store", "copy", "--to", "postgres://ann@db.example/work", "--dry-run"] or
         ["store"] => 2 "INVALID_ARGUMENTS";

@@ -235,6 +235,7 @@ fn a_clone_with_a_store_is_refused_before_any_connection() {
         &["store", "backup", "saved"],
         &["whoami"],
         &["mcp"],
+        &["web"],
     ] {
         let ran = env.json(words);
         assert_eq!(ran.code, 5, "{ran}");

@@ -143,6 +143,7 @@ const CONTRACT: &[(&str, &[&str])] = &[
     ("trust list", &[]),
     ("untrust", &[]),
     ("mcp", &["--http"]),
+    ("web", &["--http", "--open", "--read-only"]),
     ("store adopt", &[]),
     ("store copy", &["--to"]),
     ("store backup", &["--force"]),

@@ -1,7 +1,7 @@
 //! `tenure mcp`: serves the project to clients without a shell.
 
 use std::io::IsTerminal;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 
 use tenure_core::ErrorCode;
@@ -30,7 +30,7 @@ use handler::McpHandler;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Listen on this loopback address or port instead (the token is in .tenure/mcp.json, or TENURE_MCP_TOKEN)
-    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
+    #[arg(long, value_name = "ADDR", value_parser = crate::loopback::parse_address)]
     http: Option<SocketAddr>,
 }
 
@@ -93,22 +93,6 @@ fn welcome(app: &mut App<'_>) {
     }
 }
 
-/// `ADDRESS:PORT`, or a port alone.
-fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let address = match text.parse::<u16>() {
-        Ok(port) => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port),
-        Err(_) => text
-            .replacen("localhost:", "127.0.0.1:", 1)
-            .parse()
-            .map_err(|_| "write it as 127.0.0.1:7077, or a port alone".to_owned())?,
-    };
-    if address.ip().is_loopback() {
-        Ok(address)
-    } else {
-        Err("only this machine may connect: 127.0.0.1, [::1] or localhost".to_owned())
-    }
-}
-
 /// The file with the address and the token for clients. It is removed when the server ends.
 #[derive(Debug)]
 struct AddressFile {
@@ -152,20 +136,4 @@ fn listen(app: &mut App<'_>, open: &Open<'_>, address: SocketAddr) -> CommandRes
     text.line(format!("The token is in {}", path.display()));
     app.printer.notice(&text);
     Ok((Http { listener, token, quiet: open.config.locking.lease_ttl }, AddressFile { path, text: contents }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse_address;
-
-    #[test]
-    fn only_loopback_addresses_are_taken() {
-        for good in ["0", "7077", "127.0.0.1:1", "127.1.2.3:1", "[::1]:7077", "localhost:7077"] {
-            assert!(parse_address(good).is_ok(), "{good}");
-        }
-        for bad in ["", "0.0.0.0:7077", "[::]:7077", "192.168.0.1:80", "example.org:80", "127.0.0.1", "70777"]
-        {
-            assert!(parse_address(bad).is_err(), "{bad}");
-        }
-    }
 }

@@ -6,7 +6,7 @@ mod add;
 mod disable;
 mod enable;
 mod list;
-mod registry;
+pub(crate) mod registry;
 mod remove;
 
 pub(super) use registry::moved_to;

@@ -14,8 +14,8 @@ pub(super) mod cron;
 mod list;
 pub(crate) mod logs;
 mod resume;
-mod start;
-mod stop;
+pub(crate) mod start;
+pub(crate) mod stop;
 mod wakeup;
 
 pub(super) use resume::resume;

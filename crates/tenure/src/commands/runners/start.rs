@@ -70,15 +70,15 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// For a replacement of a lost runner. `None` is the configured default.
-    pub(super) fn replacement(section: Option<String>, preset: Option<String>) -> Self {
+    /// For a replacement of a lost runner, and for a start from the board. `None` is the configured default.
+    pub(crate) fn replacement(section: Option<String>, preset: Option<String>) -> Self {
         Self { section, preset, ..Self::default() }
     }
 }
 
 const NAME: CommandName = CommandName { command: "runners", subcommand: Some("start") };
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     if args.detached {
         tenure_runner::detach();
     }

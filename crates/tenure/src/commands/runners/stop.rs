@@ -33,10 +33,18 @@ pub(crate) struct Args {
     force: bool,
 }
 
+impl Args {
+    /// The runner with this id.
+    #[cfg(feature = "web")]
+    pub(crate) fn one(id: &str) -> Self {
+        Self { id: Some(id.to_owned()), all: false, force: false }
+    }
+}
+
 /// How long to wait in addition to the grace period that the runner gives its agent.
 const SLACK: Duration = Duration::from_secs(5);
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let targets = targets(app, &args)?;
     let mut text = Text::new();
     if targets.is_empty() {

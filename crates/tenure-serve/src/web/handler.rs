@@ -1,0 +1,203 @@
+//! What the server needs of the binary: the projects of this machine, and for each a handler that reads and changes it.
+
+use rustix::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use tenure_core::Timestamp;
+use tenure_core::board::{Board, EventLine, Query, TaskDetail};
+use tenure_core::rules::Seen;
+
+use super::hub::Changes;
+use super::metrics::Metrics;
+use crate::request_handler::Refusal;
+
+/// The projects of this machine. Its methods run on threads of their own and may block.
+pub trait Projects: Send + Sync {
+    /// All projects that this user has registered. None of them is opened.
+    fn list(&self) -> Vec<ProjectRow>;
+
+    /// Opens a project and serves its requests until there are no more. One that cannot be opened is refused by
+    /// [`Requests::refuse`].
+    fn serve(&self, project: &str, requests: Requests);
+
+    /// Reports changes of a project's store by [`Following::changed`] until [`Following::is_over`].
+    fn follow(&self, project: &str, following: &Following);
+
+    /// Starts or stops a runner, which takes longer than other requests may wait.
+    fn act_apart(&self, project: &str, action: &Action) -> Result<String, Refusal>;
+}
+
+/// A project in the list of all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectRow {
+    /// Its name in addresses.
+    pub slug: String,
+    pub name: Option<String>,
+    pub path: String,
+    /// Why it is not opened: it is not trusted, missing, or another user's.
+    pub closed: Option<String>,
+    /// The command that helps, if there is one.
+    pub hint: Option<String>,
+}
+
+/// Reads and changes one project, with the functions behind the commands.
+pub trait ProjectHandler {
+    fn board(&mut self, query: &Query) -> Result<Board, Refusal>;
+    /// The last `limit` events, newest first.
+    fn events(&mut self, limit: u64) -> Result<Vec<EventLine>, Refusal>;
+    fn task(&mut self, reference: &str) -> Result<TaskPage, Refusal>;
+    /// Makes the change, and returns what was done as a sentence.
+    fn act(&mut self, action: &Action) -> Result<String, Refusal>;
+    fn metrics(&mut self) -> Result<Metrics, Refusal>;
+}
+
+/// Everything that the page of a task shows.
+#[derive(Debug, Clone)]
+pub struct TaskPage {
+    pub now: Timestamp,
+    pub project: String,
+    pub detail: TaskDetail,
+    /// Whether the person at the browser holds it.
+    pub is_mine: bool,
+    pub log: Log,
+}
+
+/// The log of a task's latest attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Log {
+    None,
+    /// It cannot be shown: it is on another machine, or was removed.
+    Unreadable(String),
+    Lines {
+        /// The file, whose growth the page follows.
+        path: std::path::PathBuf,
+        entries: Vec<LogEntry>,
+        /// Earlier lines are not shown.
+        is_cut: bool,
+        /// The attempt is still running.
+        is_live: bool,
+    },
+}
+
+/// One entry of a transcript.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogEntry {
+    pub at: Option<Timestamp>,
+    pub kind: &'static str,
+    pub text: String,
+}
+
+/// A change that a person asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    Add {
+        title: String,
+        description: String,
+        section: Option<String>,
+        key: Option<String>,
+    },
+    /// A change of one task, which is refused if the task is no longer as the page showed it.
+    Task {
+        task: String,
+        seen: Seen,
+        change: TaskChange,
+    },
+    StartRunner {
+        preset: Option<String>,
+        section: Option<String>,
+    },
+    StopRunner {
+        id: String,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskChange {
+    Edit { title: String, description: String, section: Option<String>, priority: i64 },
+    Claim,
+    Release { remark: Option<String> },
+    Evict,
+    Retry { remark: Option<String> },
+    Skip { remark: Option<String> },
+    Approve { remark: Option<String> },
+    Reject { remark: String },
+}
+
+impl Action {
+    /// Whether it is run by [`Projects::act_apart`].
+    pub(crate) fn is_apart(&self) -> bool {
+        matches!(self, Self::StartRunner { .. } | Self::StopRunner { .. })
+    }
+}
+
+pub(crate) type Job = Box<dyn FnOnce(&mut dyn ProjectHandler) + Send>;
+
+/// The requests to one project, in the order of arrival.
+#[derive(Debug)]
+pub struct Requests(pub(super) super::hub::JobReceiver);
+
+impl Requests {
+    /// Answers requests until there are no more.
+    pub fn serve(mut self, handler: &mut dyn ProjectHandler) {
+        while let Some(job) = self.0.next() {
+            job(handler);
+        }
+    }
+
+    /// Answers the waiting requests with the reason why the project cannot be opened. The next request tries again.
+    pub fn refuse(mut self, refusal: &Refusal) {
+        let mut closed = ClosedProject(refusal.clone());
+        while let Some(job) = self.0.next_waiting() {
+            job(&mut closed);
+        }
+    }
+}
+
+/// Refuses everything.
+struct ClosedProject(Refusal);
+
+impl ProjectHandler for ClosedProject {
+    fn board(&mut self, _: &Query) -> Result<Board, Refusal> {
+        Err(self.0.clone())
+    }
+
+    fn events(&mut self, _: u64) -> Result<Vec<EventLine>, Refusal> {
+        Err(self.0.clone())
+    }
+
+    fn task(&mut self, _: &str) -> Result<TaskPage, Refusal> {
+        Err(self.0.clone())
+    }
+
+    fn act(&mut self, _: &Action) -> Result<String, Refusal> {
+        Err(self.0.clone())
+    }
+
+    fn metrics(&mut self) -> Result<Metrics, Refusal> {
+        Err(self.0.clone())
+    }
+}
+
+/// The side of a follower that reports changes.
+#[derive(Debug)]
+pub struct Following {
+    pub(super) changes: Arc<Changes>,
+}
+
+impl Following {
+    /// The store may have changed: every page reads it again.
+    pub fn changed(&self) {
+        self.changes.bump();
+    }
+
+    /// Readable when [`Following::is_over`] may have changed.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.changes.woken.as_fd()
+    }
+
+    /// Whether no page is left that follows the project. Forgets the signal of [`Following::fd`].
+    pub fn is_over(&self) -> bool {
+        self.changes.drain();
+        !self.changes.is_watched()
+    }
+}

@@ -1,0 +1,70 @@
+//! The board in a browser: pages of the projects of this machine, the changes that a person may make, and `/metrics`.
+//!
+//! Guaranteed: only this machine can connect, and only a browser with a session is shown anything; see [`guard`] and [`sessions`]. Pages
+//! are rendered from the model in `tenure_core::board` with escaping that cannot be switched off, so no text of a task becomes
+//! markup. Reading works without the script; the script keeps a page up to date and sends forms without leaving it.
+
+use std::io;
+use std::net::TcpListener;
+use std::sync::Arc;
+
+mod forms;
+mod guard;
+mod handler;
+mod hub;
+mod metrics;
+mod pages;
+mod routes;
+mod sessions;
+mod streams;
+
+pub use guard::Address;
+pub use handler::{
+    Action, Following, Log, LogEntry, ProjectHandler, ProjectRow, Projects, Requests, TaskChange, TaskPage,
+};
+pub use metrics::{HANDOFF_BOUNDS, Histogram, Metrics};
+pub use sessions::{CODE_LIFE, MakeSecret, SaveSessions, SessionRecord, Sessions};
+
+use crate::connections::{self, Limits};
+use hub::Hub;
+use routes::Site;
+
+/// How the board is served.
+pub struct Web {
+    /// Bound to a loopback address.
+    pub listener: TcpListener,
+    pub address: Address,
+    pub sessions: Arc<Sessions>,
+    pub metrics_token: String,
+    /// No change is offered or made.
+    pub read_only: bool,
+    /// The project that `/` shows; the list of all without one.
+    pub home: Option<String>,
+    pub projects: Arc<dyn Projects>,
+}
+
+impl std::fmt::Debug for Web {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Web").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// Browsers open connections in advance and leave them idle.
+const LIMITS: Limits =
+    Limits { connections: 512, newcomers: 64, newcomer_time: std::time::Duration::from_secs(3) };
+
+/// Serves until the process is asked to stop.
+pub fn run(web: Web) -> io::Result<()> {
+    let Web { listener, address, sessions, metrics_token, read_only, home, projects } = web;
+    let hub = Arc::new(Hub::new(projects));
+    let site = Site::new(address, sessions, metrics_token, read_only, home, Arc::clone(&hub));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let router = routes::router(Arc::new(site));
+    let served = runtime.block_on(connections::serve(listener, LIMITS, move |authorized| {
+        routes::service(router.clone(), authorized)
+    }));
+    // Streams and their watchers end with the executor.
+    drop(runtime);
+    hub.close();
+    served
+}

@@ -1,0 +1,150 @@
+//! One stream of server-sent events per page: that the project has changed, or that a log has grown.
+//!
+//! Guaranteed: a session has at most [`MOST_STREAMS`] streams, because browsers open six connections to a server at most; the page whose
+//! stream is closed for another one reads at intervals until it is looked at again.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::response::sse::Event;
+use futures::Stream;
+use tokio::sync::oneshot;
+
+use super::hub::Watcher;
+
+/// Streams of one session.
+const MOST_STREAMS: usize = 4;
+/// Streams of all sessions.
+const MOST_IN_ALL: usize = 256;
+/// How often the size of a log is read.
+const LOG_INTERVAL: Duration = Duration::from_millis(300);
+/// A page reads again after this long, because leases expire without a change in the store.
+const TICK: Duration = Duration::from_mins(1);
+
+/// The open streams of all sessions, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    open: Mutex<Vec<OpenStream>>,
+}
+
+#[derive(Debug)]
+struct OpenStream {
+    /// A hash that identifies the session.
+    session: String,
+    /// Tells the stream that it makes room for another.
+    close: oneshot::Sender<()>,
+}
+
+impl Streams {
+    /// Registers a stream; the oldest one of its session makes room. `None` if there are too many in all.
+    pub(crate) fn register(&self, session: &str) -> Option<oneshot::Receiver<()>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|stream| !stream.close.is_closed());
+        if open.len() >= MOST_IN_ALL {
+            return None;
+        }
+        while open.iter().filter(|stream| stream.session == session).count() >= MOST_STREAMS {
+            let oldest = open.iter().position(|stream| stream.session == session)?;
+            let _ = open.remove(oldest).close.send(());
+        }
+        let (close, closed) = oneshot::channel();
+        open.push(OpenStream { session: session.to_owned(), close });
+        Some(closed)
+    }
+}
+
+/// Browsers ignore an event without data.
+const DATA: &str = "-";
+
+/// What a stream waits for.
+struct Source {
+    watcher: Watcher,
+    closed: oneshot::Receiver<()>,
+    log: Option<LogSize>,
+    /// The stream has said that it is crowded out, and ends.
+    is_over: bool,
+}
+
+/// The size of a log when it was read last.
+struct LogSize {
+    path: PathBuf,
+    size: Option<u64>,
+}
+
+impl LogSize {
+    fn new(path: PathBuf) -> Self {
+        let mut log = Self { path, size: None };
+        log.has_changed();
+        log
+    }
+
+    fn has_changed(&mut self) -> bool {
+        let size = std::fs::metadata(&self.path).ok().map(|found| found.len());
+        std::mem::replace(&mut self.size, size) != size
+    }
+}
+
+/// The events of one page. Each `changed` makes it read its address again.
+pub(crate) fn events(
+    mut watcher: Watcher,
+    closed: oneshot::Receiver<()>,
+    log: Option<PathBuf>,
+) -> impl Stream<Item = Result<Event, Infallible>> + Send {
+    // The first read of the page was before the stream was opened.
+    watcher.version.mark_changed();
+    let source = Source { watcher, closed, log: log.map(LogSize::new), is_over: false };
+    futures::stream::unfold(source, |mut source| async move {
+        if source.is_over {
+            return None;
+        }
+        let name = next(&mut source).await?;
+        source.is_over = name == "crowded";
+        Some((Ok(Event::default().event(name).data(DATA)), source))
+    })
+}
+
+async fn next(source: &mut Source) -> Option<&'static str> {
+    let Source { watcher, closed, log, .. } = source;
+    tokio::select! {
+        changed = watcher.version.changed() => {
+            changed.ok()?;
+            watcher.version.mark_unchanged();
+            Some("changed")
+        }
+        room = closed => room.ok().map(|()| "crowded"),
+        () = grown(log) => Some("changed"),
+        () = tokio::time::sleep(TICK) => Some("changed"),
+    }
+}
+
+async fn grown(log: &mut Option<LogSize>) {
+    let Some(log) = log else { return futures::future::pending().await };
+    loop {
+        tokio::time::sleep(LOG_INTERVAL).await;
+        if log.has_changed() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_stream_of_a_session_makes_room_and_no_other_sessions() {
+        let streams = Streams::default();
+        let other = streams.register("other").unwrap();
+        let mut first = streams.register("mine").unwrap();
+        let rest: Vec<_> = (1..MOST_STREAMS).map(|_| streams.register("mine").unwrap()).collect();
+        assert!(first.try_recv().is_err(), "there is room");
+        let _newest = streams.register("mine").unwrap();
+        assert!(first.try_recv().is_ok(), "it makes room");
+        drop((other, rest));
+        let all: Vec<_> = (0..MOST_IN_ALL - 1).filter_map(|n| streams.register(&n.to_string())).collect();
+        assert_eq!(all.len(), MOST_IN_ALL - 1);
+        assert!(streams.register("one more").is_none());
+    }
+}

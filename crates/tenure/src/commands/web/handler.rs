@@ -1,0 +1,121 @@
+//! Reads one project for the board, with the model that the terminal board uses as well.
+
+use std::fs::File;
+
+use tenure_core::ErrorCode;
+use tenure_core::board::{self, Board, EventLine, Query, Surroundings};
+use tenure_core::error::TaskName;
+use tenure_core::lease::AttemptState;
+use tenure_lock::open_private;
+use tenure_runner::transcript::Transcript;
+use tenure_serve::Refusal;
+use tenure_serve::web::{Action, Log, LogEntry, Metrics, ProjectHandler, TaskPage};
+
+use super::metrics::History;
+use super::projects::refusal;
+use crate::app::{App, Open};
+use crate::commands::tasks::attempt_log;
+use crate::commands::{exclusive, runners, why};
+use crate::identity::Identity;
+use crate::report::{CommandResult, Report};
+use crate::trust;
+
+/// How many bytes of a log are read, from its end.
+const LOG_BYTES: u64 = 128 * 1024;
+/// How many entries of a log are shown.
+const LOG_ENTRIES: usize = 400;
+/// How many events of a task are shown.
+const HISTORY: u64 = 100;
+
+#[derive(Debug)]
+pub(super) struct WebHandler<'a, 'o> {
+    pub(super) app: &'o mut App<'a>,
+    pub(super) open: &'o Open<'a>,
+    pub(super) identity: Identity,
+    history: History,
+}
+
+impl<'a, 'o> WebHandler<'a, 'o> {
+    pub(super) fn new(app: &'o mut App<'a>, open: &'o Open<'a>, identity: Identity) -> Self {
+        Self { app, open, identity, history: History::default() }
+    }
+
+    fn read_board(&self, query: &Query) -> CommandResult<Board> {
+        let rows = why::asking(self.app, self.open, &self.identity, |asking| {
+            self.open.read(|view| board::read(view, asking, query))
+        })?;
+        Ok(rows.board(self.app.env.judge.as_ref(), &self.surroundings()))
+    }
+
+    /// What the board shows that is not in the store.
+    fn surroundings(&self) -> Surroundings {
+        let examined = trust::examine(self.app.env, &self.open.paths).ok();
+        let untrusted = examined.filter(|found| !found.allows_agents(self.app.env));
+        Surroundings {
+            name: self.open.config.project.name.clone(),
+            path: self.open.paths.root.to_string_lossy().into_owned(),
+            untrusted: untrusted.map(|found| found.refusal().message),
+            exclusive: exclusive::blocking_lock(&self.open.paths.root).map(|seen| seen.sentence),
+        }
+    }
+
+    fn read_task(&self, reference: &str) -> CommandResult<TaskPage> {
+        let (now, detail) = why::asking(self.app, self.open, &self.identity, |asking| {
+            self.open.read(|view| Ok((view.now(), board::read_task(view, asking, reference, HISTORY)?)))
+        })?;
+        let folder = || self.open.paths.root.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let project =
+            self.open.config.project.name.clone().filter(|name| !name.is_empty()).unwrap_or_else(folder);
+        let is_mine = detail.task.lease.as_ref().is_some_and(|lease| lease.held_by(&self.identity.holder));
+        let name = tenure_core::kernel::name_of(&detail.task);
+        Ok(TaskPage { now, project, detail, is_mine, log: self.log(&name) })
+    }
+
+    /// The end of the latest log. One that is on another machine is named with that machine.
+    fn log(&self, task: &TaskName) -> Log {
+        let (attempt, path) = match attempt_log::find(self.open, task, None) {
+            Ok(found) => found,
+            Err(report) if report.code == ErrorCode::TaskNotFound => return Log::None,
+            Err(report) => return Log::Unreadable(report.message),
+        };
+        let opened = open_private(&path, File::options().read(true));
+        let (text, size) = match opened {
+            Ok(file) => runners::logs::end_of(file, LOG_BYTES),
+            Err(error) => return Log::Unreadable(attempt_log::cannot_open(&error, task, &path).message),
+        };
+        let mut transcript = Transcript::new(attempt.agent.as_deref());
+        let mut entries: Vec<LogEntry> = Vec::new();
+        for line in text.lines() {
+            for entry in transcript.read(line) {
+                let text = entry.lines().join("\n");
+                entries.push(LogEntry { at: entry.at, kind: entry.kind.as_str(), text });
+            }
+        }
+        let dropped = entries.len().saturating_sub(LOG_ENTRIES);
+        entries.drain(..dropped);
+        let is_live = attempt.state != AttemptState::Ended;
+        Log::Lines { path, entries, is_cut: size > LOG_BYTES || dropped > 0, is_live }
+    }
+}
+
+impl ProjectHandler for WebHandler<'_, '_> {
+    fn board(&mut self, query: &Query) -> Result<Board, Refusal> {
+        self.read_board(query).map_err(refusal)
+    }
+
+    fn events(&mut self, limit: u64) -> Result<Vec<EventLine>, Refusal> {
+        self.open.read(|view| board::recent_events(view, limit)).map_err(Report::from).map_err(refusal)
+    }
+
+    fn task(&mut self, reference: &str) -> Result<TaskPage, Refusal> {
+        self.read_task(reference).map_err(refusal)
+    }
+
+    fn act(&mut self, action: &Action) -> Result<String, Refusal> {
+        self.make(action).map_err(refusal)
+    }
+
+    fn metrics(&mut self) -> Result<Metrics, Refusal> {
+        self.history.read(self.open).map_err(Report::from).map_err(refusal)
+    }
+}

@@ -1,0 +1,236 @@
+//! `tenure web`: serves the board to a browser on this machine.
+
+use std::io::{BufRead, IsTerminal};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tenure_core::ErrorCode;
+use tenure_core::text::escape_line;
+use tenure_serve::web::{Address, Sessions, Web};
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::atomic;
+use crate::report::{CommandResult, Report};
+use crate::sys;
+use crate::text::Text;
+
+mod handler;
+mod metrics;
+mod projects;
+mod saved;
+mod verbs;
+
+use projects::MachineProjects;
+use saved::Saved;
+
+/// Serve the board to a browser on this machine
+///
+/// Only this machine can connect, and only with the link that is printed: it has a code that works once, within a minute. Press
+/// Enter for another link. Numbers for Prometheus are at /metrics; the file that is printed has their token.
+///
+/// Example: tenure web --open
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Listen on this loopback address or port (default: the last one, or any free one)
+    #[arg(long, value_name = "ADDR", value_parser = crate::loopback::parse_address)]
+    http: Option<SocketAddr>,
+    /// Open it in the browser
+    #[arg(long)]
+    open: bool,
+    /// Show everything and change nothing
+    #[arg(long)]
+    read_only: bool,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
+    if app.global.dry_run {
+        return Err(Report::usage("--dry-run does not go with `web`; use --read-only"));
+    }
+    let home = app.home()?;
+    let start = app.start()?;
+    let root = match app.find_from(&start) {
+        Ok(project) => {
+            let root = project.paths.root.clone();
+            // Reported here and now, instead of on a page.
+            drop(app.open_at(project)?);
+            Some(root)
+        }
+        Err(report) if report.code == ErrorCode::NotInitialized && app.global.project.is_none() => None,
+        Err(report) => return Err(report),
+    };
+    let slug = root.as_deref().map(projects::slug);
+    let file = home.join("web").join(format!("{}.json", slug.as_deref().unwrap_or("all")));
+    let mut saved = Saved::read(&file, app.env);
+    let listener = listen(args.http, saved.port())?;
+    let numeric = listener.local_addr().map_err(|e| cannot_listen(args.http, &e))?;
+    let address = address_of(saved.name(), numeric);
+    let metrics_token = saved.token().to_owned();
+    saved.listens_on(numeric.port()).map_err(|e| Report::io(&e, ErrorCode::General, "write", &file))?;
+    let sessions = Arc::new(sessions(app, saved));
+    let link = Link { url: format!("http://{}", address.authority), sessions: Arc::clone(&sessions) };
+    announce(app, &link, &file, &home, args.open)?;
+    let web = Web {
+        listener,
+        address,
+        sessions,
+        metrics_token,
+        read_only: args.read_only,
+        home: slug,
+        projects: Arc::new(MachineProjects::new(app, root)),
+    };
+    tenure_serve::web::run(web)
+        .map_err(|error| Report::new(ErrorCode::General, format!("cannot serve: {error}")))?;
+    Ok(None)
+}
+
+fn listen(wanted: Option<SocketAddr>, last: Option<u16>) -> CommandResult<TcpListener> {
+    let local = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+    if let Some(address) = wanted {
+        return TcpListener::bind(address).map_err(|e| cannot_listen(Some(address), &e));
+    }
+    // With the same port, pages that are open go on.
+    if let Some(listener) = last.and_then(|port| TcpListener::bind(local(port)).ok()) {
+        return Ok(listener);
+    }
+    TcpListener::bind(local(0)).map_err(|e| cannot_listen(None, &e))
+}
+
+fn cannot_listen(address: Option<SocketAddr>, error: &std::io::Error) -> Report {
+    let at = address.map(|address| format!(" on {address}")).unwrap_or_default();
+    Report::new(ErrorCode::General, format!("cannot listen{at}: {error}"))
+        .hint("let the system choose a port", "tenure web --http 0")
+}
+
+/// A name of its own, because browsers send cookies to every port of a name, and agents start servers on other ports. Where such
+/// names do not resolve, the numeric address.
+fn address_of(name: &str, numeric: SocketAddr) -> Address {
+    let cookie = format!("tenure-{name}");
+    let named = format!("tenure-{name}.localhost:{}", numeric.port());
+    let is_loopback = |found: SocketAddr| found.ip().is_loopback();
+    let resolves = sys::BROWSERS_KNOW_LOCALHOST
+        || named.to_socket_addrs().is_ok_and(|mut found| found.len() > 0 && found.all(is_loopback));
+    // Names of localhost lead to 127.0.0.1 or ::1.
+    let is_usual = ["127.0.0.1", "::1"].contains(&numeric.ip().to_string().as_str());
+    let numeric = numeric.to_string();
+    Address { authority: if resolves && is_usual { named } else { numeric.clone() }, numeric, cookie }
+}
+
+fn sessions(app: &App<'_>, saved: Saved) -> Sessions {
+    let (ids, clock) = (Arc::clone(&app.env.ids), Arc::clone(&app.env.clock));
+    let known = saved.sessions();
+    Sessions::new(
+        Box::new(move || format!("{}{}", ids.uuid(), ids.uuid()).replace('-', "")),
+        Box::new(move |records| saved.keep(records)),
+        Box::new(move || clock.now().as_millis()),
+        known,
+    )
+}
+
+/// Makes links that open a session.
+#[derive(Debug, Clone)]
+struct Link {
+    url: String,
+    sessions: Arc<Sessions>,
+}
+
+impl Link {
+    /// The code is behind the `#`, which browsers send to no server.
+    fn new_link(&self) -> String {
+        format!("{}/login#{}", self.url, self.sessions.issue_code())
+    }
+
+    /// A page that sends a code by itself, for a browser to open: a link would be among the arguments, which other users can see.
+    fn page(&self) -> String {
+        format!(
+            "<!doctype html>\n<meta charset=\"utf-8\">\n<title>tenure</title>\n\
+             <form method=\"post\" action=\"{}/login\"><input type=\"hidden\" name=\"code\" value=\"{}\">\
+             <button>Open the board</button></form>\n<script>document.forms[0].submit()</script>\n",
+            self.url,
+            self.sessions.issue_code()
+        )
+    }
+}
+
+fn announce(app: &mut App<'_>, link: &Link, file: &Path, home: &Path, open: bool) -> CommandResult<()> {
+    let mut text = Text::new();
+    text.line(format!("The board is at {}", link.url));
+    if open {
+        let page = home.join("web").join("open.html");
+        atomic::write_secret(&page, &link.page(), &app.env.ids.uuid())
+            .map_err(|e| Report::io(&e, ErrorCode::General, "write", &page))?;
+        match show_in_browser(app, &page) {
+            Ok(()) => remove_later(page),
+            Err(why) => {
+                let _ = std::fs::remove_file(&page);
+                text.line(format!("No browser could be started: {}", escape_line(&why)));
+                text.line(format!("Open this link within a minute: {}", link.new_link()));
+            }
+        }
+    } else {
+        text.line(format!("Open this link within a minute: {}", link.new_link()));
+    }
+    text.line(format!("The token for {}/metrics is in {}", link.url, file.display()));
+    app.printer.notice(&text);
+    if std::io::stdin().is_terminal() {
+        let mut text = Text::new();
+        text.line("Press Enter for another link, Ctrl+C to end.");
+        app.printer.notice(&text);
+        print_links(link.clone());
+    }
+    Ok(())
+}
+
+/// Prints another link at each Enter.
+fn print_links(link: Link) {
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            if line.is_err() {
+                return;
+            }
+            let text = format!("{}\n", link.new_link());
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+        }
+    });
+}
+
+/// The file is of no use after the code has expired.
+fn remove_later(page: PathBuf) {
+    std::thread::spawn(move || {
+        std::thread::sleep(tenure_serve::web::CODE_LIFE);
+        let _ = std::fs::remove_file(page);
+    });
+}
+
+/// Starts the program of `BROWSER`, or the one that opens files.
+fn show_in_browser(app: &App<'_>, page: &Path) -> Result<(), String> {
+    let named = app.env.var("BROWSER").map(|names| names.split(':').next().unwrap_or_default());
+    let program = named.filter(|name| !name.is_empty()).unwrap_or(sys::OPENER);
+    let mut command = std::process::Command::new(program);
+    command.arg(page).env_clear().envs(&app.env.vars);
+    command
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null());
+    let child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
+    // Collects its exit code; an opener ends at once, a browser when it is closed.
+    std::thread::spawn(move || {
+        let mut child = child;
+        let _ = child.wait();
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_loopback_address_has_no_name() {
+        let usual = address_of("ab12", "127.0.0.1:7000".parse().unwrap());
+        assert!(["tenure-ab12.localhost:7000", "127.0.0.1:7000"].contains(&usual.authority.as_str()));
+        assert_eq!(address_of("ab12", "127.9.9.9:7000".parse().unwrap()).authority, "127.9.9.9:7000");
+        assert_eq!((usual.numeric.as_str(), usual.cookie.as_str()), ("127.0.0.1:7000", "tenure-ab12"));
+    }
+}

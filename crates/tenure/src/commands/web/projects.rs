@@ -1,0 +1,181 @@
+//! The projects of this machine for the board: which there are, which may be opened, and the threads that serve them.
+//!
+//! Guaranteed: a project that no person has trusted, one of another user, and one that is missing are not opened, except the
+//! project in whose folder the server was started, whose store every other command opens as well.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tenure_core::ErrorCode;
+use tenure_core::config::TrustRecord;
+use tenure_serve::Refusal;
+use tenure_serve::web::{Action, Following, ProjectRow, Projects, Requests};
+use tenure_sqlite::Directory;
+
+use super::handler::WebHandler;
+use super::verbs;
+use crate::app::App;
+use crate::cli::Global;
+use crate::env::{Env, Output};
+use crate::follow::Follower;
+use crate::identity::IdentityArgs;
+use crate::ownership;
+use crate::printer::Printer;
+use crate::report::{CommandResult, Report};
+use crate::shell_quote::quote;
+use crate::trust;
+
+/// The shortest time between two reads of a store that changes all the time.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Variables that say who the caller of a command is. A person at a browser is none of these.
+const IDENTITIES: [&str; 5] =
+    ["TENURE_AGENT", "TENURE_LEASE", "TENURE_FENCE", "TENURE_TASK_ID", "TENURE_ATTEMPT"];
+
+#[derive(Debug)]
+pub(super) struct MachineProjects {
+    env: Env,
+    global: Global,
+    /// The project in whose folder the server was started.
+    own: Option<PathBuf>,
+}
+
+/// The name of a project in addresses.
+pub(super) fn slug(root: &Path) -> String {
+    TrustRecord::file_name(&root.to_string_lossy()).chars().take(12).collect()
+}
+
+impl MachineProjects {
+    pub(super) fn new(app: &App<'_>, own: Option<PathBuf>) -> Self {
+        let mut env = app.env.clone();
+        for name in IDENTITIES {
+            env.vars.remove(std::ffi::OsStr::new(name));
+        }
+        // The actor of changes is `USER@HOST:web`. No question can be asked, so trust cannot be given.
+        env.terminal = Some("web".to_owned());
+        env.terminal_leader = None;
+        env.input_is_terminal = false;
+        let global = Global { json: true, quiet: true, ..app.global.clone() };
+        Self { env, global, own }
+    }
+
+    /// Calls `body` with an invocation for the project at `root`, as a command in its folder would have it.
+    fn with_app<T>(&self, root: &Path, body: impl FnOnce(&mut App<'_>) -> T) -> T {
+        let (shared, mut output) = (OnceCell::new(), Output::sink());
+        let env = Env { cwd: root.to_owned(), ..self.env.clone() };
+        let global = Global { project: Some(root.to_owned()), ..self.global.clone() };
+        let printer = Printer::new(&mut output, &global, false);
+        let mut app = App { env: &env, shared: &shared, global: &global, printer, wait_handles: Vec::new() };
+        body(&mut app)
+    }
+
+    /// The project with this name in addresses, if it may be opened.
+    fn root(&self, slug: &str) -> CommandResult<PathBuf> {
+        let found = self.rows().into_iter().find(|(_, row)| row.slug == slug);
+        match found {
+            Some((root, ProjectRow { closed: None, .. })) => Ok(root),
+            Some((_, row)) => Err(Report::new(ErrorCode::PermissionDenied, row.closed.unwrap_or_default())),
+            None => Err(Report::new(ErrorCode::NotInitialized, "there is no such project")),
+        }
+    }
+
+    fn rows(&self) -> Vec<(PathBuf, ProjectRow)> {
+        let known = self.with_app(&self.env.cwd, |app| {
+            let directory = Directory::open_existing(&app.home()?, app.env.clock.clone())?;
+            Ok::<_, Report>(directory.map(|directory| directory.projects()).transpose()?.unwrap_or_default())
+        });
+        let mut paths: Vec<(PathBuf, Option<String>)> =
+            known.unwrap_or_default().into_iter().map(|project| (project.path, project.name)).collect();
+        if let Some(own) = self.own.as_ref().filter(|own| paths.iter().all(|(path, _)| path != *own)) {
+            paths.insert(0, (own.clone(), None));
+        }
+        paths.into_iter().map(|(path, name)| (path.clone(), self.row(&path, name))).collect()
+    }
+
+    fn row(&self, path: &Path, name: Option<String>) -> ProjectRow {
+        let (closed, hint) = match self.with_app(path, |app| self.why_closed(app, path)) {
+            None => (None, None),
+            Some((why, hint)) => (Some(why), hint),
+        };
+        ProjectRow { slug: slug(path), name, path: path.to_string_lossy().into_owned(), closed, hint }
+    }
+
+    /// Why the project is not opened, and the command that helps. Its store is not touched.
+    fn why_closed(&self, app: &App<'_>, path: &Path) -> Option<(String, Option<String>)> {
+        let quoted = quote(&path.to_string_lossy());
+        let Some(project) = app.project_at(path) else {
+            return Some(("missing".to_owned(), Some(format!("tenure projects remove {quoted}"))));
+        };
+        if let Err(report) = ownership::check(&project.paths, app.env) {
+            return Some((report.message, None));
+        }
+        if let Err(report) = &project.config {
+            return Some((report.message.clone(), None));
+        }
+        if self.own.as_deref() == Some(path) {
+            return None;
+        }
+        let is_trusted =
+            trust::examine(app.env, &project.paths).is_ok_and(|found| found.allows_agents(app.env));
+        (!is_trusted)
+            .then(|| ("not trusted, so not opened".to_owned(), Some(format!("tenure trust -C {quoted}"))))
+    }
+}
+
+impl Projects for MachineProjects {
+    fn list(&self) -> Vec<ProjectRow> {
+        self.rows().into_iter().map(|(_, row)| row).collect()
+    }
+
+    fn serve(&self, project: &str, requests: Requests) {
+        let root = match self.root(project) {
+            Ok(root) => root,
+            Err(report) => return requests.refuse(&refusal(report)),
+        };
+        self.with_app(&root, |app| {
+            let opened = app.find().and_then(|project| app.open_at(project));
+            let mut open = match opened {
+                Ok(open) => open,
+                Err(report) => return requests.refuse(&refusal(report)),
+            };
+            // No change waits for a hook.
+            open.config.hooks.iter_mut().for_each(|hook| hook.run_async = true);
+            match app.identity(&IdentityArgs::default()) {
+                Ok(identity) => requests.serve(&mut WebHandler::new(app, &open, identity)),
+                Err(report) => requests.refuse(&refusal(report)),
+            }
+        });
+    }
+
+    fn follow(&self, project: &str, following: &Following) {
+        let Ok(root) = self.root(project) else { return };
+        self.with_app(&root, |app| {
+            let Ok(open) = app.find().and_then(|project| app.open_at(project)) else { return };
+            let mut follower = Follower::new(&open.store, PAUSE);
+            while follower.begin_read().is_ok() {
+                following.changed();
+                loop {
+                    let woken = follower.wait(&[following.fd()], None);
+                    if following.is_over() {
+                        return;
+                    }
+                    if woken.changed {
+                        break;
+                    }
+                }
+            }
+        });
+    }
+
+    fn act_apart(&self, project: &str, action: &Action) -> Result<String, Refusal> {
+        let root = self.root(project).map_err(refusal)?;
+        self.with_app(&root, |app| verbs::act_apart(app, action)).map_err(refusal)
+    }
+}
+
+pub(super) fn refusal(report: Report) -> Refusal {
+    let hints = report.hints.iter().map(|hint| format!("{}: {}", hint.why, hint.command));
+    let context = report.context.iter().cloned().chain(hints).collect();
+    Refusal { code: report.code, message: report.message, details: report.details, context }
+}

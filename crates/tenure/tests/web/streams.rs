@@ -1,0 +1,56 @@
+//! Changes of other processes reach open pages, and a server that is started again is the same server.
+
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use crate::client::{Server, next_event, shop, until_quiet};
+
+#[test]
+fn a_change_of_another_process_is_announced() {
+    let shop = shop(&["One"]);
+    let server = Server::start(&shop, &[]);
+    let browser = server.sign_in();
+    let mut stream = browser.stream();
+    until_quiet(&mut stream);
+    shop.ok(&["tasks", "add", "From elsewhere"]);
+    let asked = Instant::now();
+    assert_eq!(next_event(&mut stream), "changed");
+    // Without a change, a page is made to read again after a minute.
+    assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
+    assert!(browser.page("").body.contains("From elsewhere"));
+}
+
+#[test]
+fn the_oldest_page_of_a_browser_makes_room_for_a_fifth() {
+    let shop = shop(&["One"]);
+    let server = Server::start(&shop, &[]);
+    let browser = server.sign_in();
+    let mut first = browser.stream();
+    let others: Vec<_> = (0..4).map(|_| browser.stream()).collect();
+    let mut event = next_event(&mut first);
+    while event == "changed" {
+        event = next_event(&mut first);
+    }
+    assert_eq!(event, "crowded");
+    let mut rest = String::new();
+    first.read_to_string(&mut rest).unwrap();
+    assert!(!rest.contains("event: "), "the stream has ended: {rest}");
+    drop(others);
+}
+
+#[test]
+fn after_a_restart_the_same_cookie_opens_the_same_pages_at_the_same_address() {
+    let shop = shop(&["One"]);
+    let server = Server::start(&shop, &[]);
+    let browser = server.sign_in();
+    let (host, cookie) = (server.host.clone(), browser.cookie.clone());
+    let stream = browser.stream();
+    drop(stream);
+    server.end();
+    let server = Server::start(&shop, &[]);
+    assert_eq!(server.host, host);
+    let browser = server.browser(cookie);
+    assert!(browser.page("").body.contains("One"));
+    browser.change("skip", "T1", "");
+    assert_eq!(shop.status("T1"), "skipped");
+}
