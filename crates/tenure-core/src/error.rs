@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::clock::Timestamp;
+use crate::hints::Hint;
 use crate::holder::{Holder, Incarnation};
 use crate::id::Fence;
 use crate::lease::{EndReason, Lease, LeaseState, Resource, ResourceKind};
@@ -194,7 +195,7 @@ pub enum Error {
     #[error("{what} is not on Windows yet, use WSL")]
     Unsupported { what: String },
     #[error("{message}")]
-    Invalid { message: String, hint: Option<String> },
+    Invalid { message: String, hint: Option<Box<Hint>> },
     #[error("{:?} could be {}", shortened(reference), list(candidates))]
     Ambiguous { reference: String, candidates: Vec<TaskName>, more: bool },
     /// An import would add a task that is in the project.
@@ -203,7 +204,7 @@ pub enum Error {
     #[error("this dependency would create a cycle: {}", path.join(" → "))]
     DependencyCycle { path: Vec<String> },
     #[error("task {} is {}, so it cannot be {verb}", task.key, task.status)]
-    InvalidTransition { task: TaskName, verb: &'static str, hint: Option<String> },
+    InvalidTransition { task: TaskName, verb: &'static str, hint: Option<Box<Hint>> },
     #[error("{0}")]
     Config(String),
     #[error("there is no tenure project in {} or above it", start.display())]
@@ -254,8 +255,8 @@ impl Error {
         Self::Invalid { message: message.into(), hint: None }
     }
 
-    pub(crate) fn invalid_with_hint(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::Invalid { message: message.into(), hint: Some(hint.into()) }
+    pub(crate) fn invalid_with_hint(message: impl Into<String>, hint: Hint) -> Self {
+        Self::Invalid { message: message.into(), hint: Some(Box::new(hint)) }
     }
 
     pub fn store(message: impl Into<String>) -> Self {

@@ -27,6 +27,7 @@ pub mod error;
 pub mod event;
 pub mod event_text;
 pub mod export;
+pub mod hints;
 pub mod holder;
 pub mod id;
 pub mod import;

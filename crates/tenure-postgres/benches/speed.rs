@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use common::{TTL, context, fill, quantile};
 use postgres::{Client, NoTls};
 use tenure_core::event::{EventKind, NewEvent};
-use tenure_core::holder::{Caller, Holder, Incarnation, ThisMachine};
+use tenure_core::holder::{Caller, Holder, Incarnation};
 use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Finish, Grant, Terms, Verdict, Waiter};
 use tenure_core::lease::Resource;

@@ -1,7 +1,7 @@
 //! The answer of a command: data for programs, text for people, and hints for the next step.
 
 use serde_json::Value;
-pub(crate) use tenure_core::why::Hint;
+use tenure_core::hints::Hint;
 
 use crate::text::Text;
 
@@ -21,8 +21,8 @@ impl Answer {
     }
 
     #[must_use]
-    pub(crate) fn hint(mut self, why: impl Into<String>, command: impl Into<String>) -> Self {
-        self.hints.push(Hint { why: why.into(), command: command.into() });
+    pub(crate) fn hint(mut self, hint: Hint) -> Self {
+        self.hints.push(hint);
         self
     }
 

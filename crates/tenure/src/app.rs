@@ -9,6 +9,7 @@ use tenure_core::config::Config;
 use tenure_core::duration;
 use tenure_core::error::TaskName;
 use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::hints;
 use tenure_core::holder::Caller;
 use tenure_core::id::TaskId;
 use tenure_core::outcome::{NoOutcomes, Outcomes};
@@ -88,10 +89,7 @@ impl<'a> App<'a> {
         let mut report = Report::from(Error::NotInitialized { start: start.to_owned(), clone_at });
         // `init` works in the current folder, so the hint for another folder names it.
         if root != self.env.cwd {
-            for hint in report.hints.iter_mut().filter(|hint| hint.command == "tenure init") {
-                hint.command =
-                    format!("tenure init -C {}", crate::shell_quote::quote(&root.to_string_lossy()));
-            }
+            report.hints = vec![hints::init_at(crate::shell_quote::quote(&root.to_string_lossy()))];
         }
         Err(report)
     }
@@ -209,10 +207,7 @@ impl<'a> App<'a> {
     }
 
     pub(crate) fn home(&self) -> CommandResult<PathBuf> {
-        self.env.home().ok_or_else(|| {
-            Report::new(tenure_core::ErrorCode::Config, "neither HOME nor TENURE_HOME is set")
-                .hint("choose a folder", "export TENURE_HOME=/var/lib/tenure")
-        })
+        self.env.home().ok_or_else(Report::no_home)
     }
 
     /// Shows times in the user's time zone, or in UTC with `--utc`.

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use tenure_core::hints::{self, Hint};
 use tenure_runner::wakeup;
 use tenure_sqlite::KnownProject;
 
-use crate::answer::Hint;
 use crate::app::App;
 use crate::project::{Candidate, candidate_at};
 use crate::report::CommandResult;
@@ -42,13 +42,8 @@ pub(crate) fn unregistered(
 fn how_to_register(root: &Path, candidate: Candidate) -> Hint {
     let path = root.to_string_lossy();
     match candidate {
-        Candidate::Project => Hint::new(
-            "register it for wake-up",
-            format!("tenure projects add {}", shell_quote::last_arg(&path)),
-        ),
+        Candidate::Project => hints::register_for_wakeup(shell_quote::last_arg(&path)),
         // `projects add` refuses a clone without a store; `init` creates the store and registers the project.
-        Candidate::Configured => {
-            Hint::new("register it for wake-up", format!("tenure init -C {}", shell_quote::quote(&path)))
-        }
+        Candidate::Configured => hints::init_for_wakeup(shell_quote::quote(&path)),
     }
 }

@@ -2,6 +2,7 @@
 
 use tenure_core::Error;
 use tenure_core::error::TaskName;
+use tenure_core::hints;
 use tenure_core::holder::{Caller, Holder, HolderKind, Incarnation};
 use tenure_core::id::{AttemptId, Fence, LeaseProof};
 use tenure_core::supervised::Role;
@@ -81,7 +82,7 @@ impl Identity {
             proof: args.lease.as_deref().map(|text| proof(text, "--lease")).transpose()?,
             fence: args.fence.map(Fence::new),
         };
-        let unset = |report: Report, name: &str| report.hint("unset it", format!("unset {name}"));
+        let unset = |report: Report, name: &str| report.hint(hints::unset(name));
         let fence = |text: &str| {
             let number = text.parse().map(Fence::new);
             number.map_err(|_| Report::usage(format!("TENURE_FENCE is not a number: {text:?}")))
@@ -145,7 +146,7 @@ impl Identity {
         if self.source == IdentitySource::Anonymous && caller.key.is_none() {
             let how = "give --agent ID or --lease LEASE-KEY, or set TENURE_AGENT";
             return Err(Report::usage(format!("`tasks {verb}` needs the caller's identity: {how}"))
-                .hint("see who holds it", format!("tenure tasks show {}", task.key)));
+                .hint(hints::show_holder(&task.key)));
         }
         Ok(caller)
     }

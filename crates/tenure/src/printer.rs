@@ -3,8 +3,9 @@
 use std::io::Write;
 
 use serde_json::{Value, json};
+use tenure_core::hints::Hint;
 
-use crate::answer::{Answer, Hint};
+use crate::answer::Answer;
 use crate::cli::Global;
 use crate::env::{Env, Output};
 use crate::pager::{Pager, Paging};

@@ -197,10 +197,7 @@ fn check_path(root: &Path) -> Result<(), Error> {
     if root.to_str().is_some() {
         return Ok(());
     }
-    Err(Error::Invalid {
-        message: format!("the path {} is not UTF-8, so it cannot be a project", root.display()),
-        hint: Some("rename the folder, or use another one".to_owned()),
-    })
+    Err(Error::invalid(format!("the path {} is not UTF-8, so it cannot be a project", root.display())))
 }
 
 fn is_home(folder: &Path, home: Option<&Path>) -> bool {

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use tenure_core::config::ConfigError;
 use tenure_core::duration::format_rounded;
 use tenure_core::error::Locked;
+use tenure_core::hints::{self, Hint};
 use tenure_core::lease::Lease;
 use tenure_core::{Error, ErrorCode, wire};
 
-use crate::answer::Hint;
 use crate::shell_quote::quote;
 
 #[derive(Debug, Clone)]
@@ -60,9 +60,14 @@ impl Report {
     }
 
     #[must_use]
-    pub(crate) fn hint(mut self, why: impl Into<String>, command: impl Into<String>) -> Self {
-        self.hints.push(Hint::new(why, command));
+    pub(crate) fn hint(mut self, hint: Hint) -> Self {
+        self.hints.push(hint);
         self
+    }
+
+    /// There is no folder for the user's own files.
+    pub(crate) fn no_home() -> Self {
+        Self::new(ErrorCode::Config, "neither HOME nor TENURE_HOME is set").hint(hints::choose_home())
     }
 
     /// Adds a line below the message.
@@ -120,44 +125,42 @@ impl From<Error> for Report {
                 report.context.push(hint.clone());
             }
             Error::Invalid { hint: Some(hint), .. } | Error::InvalidTransition { hint: Some(hint), .. } => {
-                report.hints.push(Hint::new("try", hint.clone()));
+                report.hints.push((**hint).clone());
             }
             Error::StoreReplaced { .. } => {
                 report.context.push("what this process held in it is lost".to_owned());
             }
             Error::StoreCopied { .. } => {
-                report.hints.push(Hint::new("make it a project of its own", "tenure store adopt"));
+                report.hints.push(hints::adopt());
             }
             Error::StoreTooNew { .. } => {
                 report.context.push("update tenure on this machine".to_owned());
             }
             Error::Untrusted { root, .. } => {
-                let command = format!("tenure trust -C {}", quote(&root.to_string_lossy()));
-                report.hints.push(Hint::new("see what it would run and reach, and decide", command));
+                report.hints.push(hints::trust_at(quote(&root.to_string_lossy())));
             }
             Error::StoreMoved { other, is_complete } => {
-                let why =
-                    if *is_complete { "use that store" } else { "return to that store, then copy again" };
                 let url = quote(crate::store::setting_of(other));
-                report.hints.push(Hint::new(why, format!("tenure config set store.url {url}")));
+                let hint = if *is_complete { hints::use_store(url) } else { hints::return_to_store(url) };
+                report.hints.push(hint);
             }
             Error::NotInitialized { clone_at, .. } => {
                 if let Some(clone) = clone_at {
                     let line = format!("{} has a configuration but no database yet.", clone.display());
                     report.context.push(line);
                 }
-                report.hints.push(Hint::new("create one", "tenure init"));
+                report.hints.push(hints::init());
             }
             Error::TaskNotFound { .. } => {
-                report.hints.push(Hint::new("see all tasks", "tenure tasks list --status all"));
+                report.hints.push(hints::list_tasks());
             }
             Error::AgentNotFound { .. } => {
-                report.hints.push(Hint::new("see all agents", "tenure agents list"));
+                report.hints.push(hints::list_agents());
             }
-            Error::JobNotFound { .. } => report.hints.push(Hint::new("see all jobs", "tenure jobs list")),
+            Error::JobNotFound { .. } => report.hints.push(hints::list_jobs()),
             Error::SessionNotFound { .. } => {
-                report.hints.push(Hint::new("see all sessions", "tenure sessions list"));
-                report.hints.push(Hint::new("see all jobs", "tenure jobs list"));
+                report.hints.push(hints::list_sessions());
+                report.hints.push(hints::list_jobs());
             }
             Error::AmbiguousWork { candidates, .. } => {
                 report.context.extend(candidates.iter().map(|id| format!("  {id}")));
@@ -167,13 +170,12 @@ impl From<Error> for Report {
                 report.context.extend(changes.iter().map(|change| format!("  {change}")));
                 report.message = format!("the definition of {what} has changed since it started");
             }
-            Error::LockNotFound { .. } => report.hints.push(Hint::new("see all locks", "tenure locks list")),
+            Error::LockNotFound { .. } => report.hints.push(hints::list_locks()),
             Error::SectionNotFound { similar, .. } => match similar.first() {
-                Some(name) => report.hints.push(Hint::new(
-                    "did you mean",
-                    format!("tenure sections show {}", crate::shell_quote::last_arg(name)),
-                )),
-                None => report.hints.push(Hint::new("see all sections", "tenure sections list")),
+                Some(name) => {
+                    report.hints.push(hints::show_similar_section(crate::shell_quote::last_arg(name)));
+                }
+                None => report.hints.push(hints::list_sections()),
             },
             Error::Ambiguous { candidates, more, .. } => {
                 let many = if *more { "many" } else { "several" };
@@ -194,7 +196,7 @@ impl From<Error> for Report {
             }
             Error::StillHeld { lease, .. } => report.context.extend(lease_context(lease)),
             Error::NotReady { task, .. } => {
-                report.hints.push(Hint::new("see why", format!("tenure why {}", task.key)));
+                report.hints.push(hints::why_task(&task.key));
             }
             Error::NothingReady { reserved, in_use } => {
                 if let Some(work) = reserved {
@@ -203,13 +205,13 @@ impl From<Error> for Report {
                 for section in in_use.iter().skip(1) {
                     report.context.push(format!("Also, {section}"));
                 }
-                report.hints.push(Hint::new("see why", "tenure why"));
+                report.hints.push(hints::why());
             }
             Error::LeaseLost(lost) | Error::NotHolder(lost) => {
                 if let Some(current) = &lost.current {
                     report.context.extend(lease_context(current));
                 }
-                report.hints.push(Hint::new("see its state", format!("tenure tasks show {}", lost.task.key)));
+                report.hints.push(hints::show_task(&lost.task.key));
             }
             _ => {}
         }
@@ -224,11 +226,10 @@ impl From<tenure_demo::Error> for Report {
             DemoError::Core(error) => error.into(),
             DemoError::File { verb, path, source } => Self::io(&source, ErrorCode::General, verb, &path),
             DemoError::TempFolder { command, path, source } => {
-                Self::io(&source, ErrorCode::General, "make", &path)
-                    .hint("use another folder", format!("TMPDIR=/var/tmp tenure {command}"))
+                Self::io(&source, ErrorCode::General, "make", &path).hint(hints::choose_temp_folder(command))
             }
             DemoError::NotInstalled { install, .. } => {
-                Self::new(ErrorCode::General, error.to_string()).hint("install it", install)
+                Self::new(ErrorCode::General, error.to_string()).hint(hints::install(install))
             }
             DemoError::Interrupted(code) => Self::interrupted(code),
             DemoError::Spawn(_) | DemoError::Bench(_) => Self::new(ErrorCode::General, error.to_string()),

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use tenure_core::ErrorCode;
+use tenure_core::hints;
 use tenure_runner::processes::children;
 
 use crate::env::Env;
@@ -27,8 +28,7 @@ pub(crate) fn refuse(env: &Env, paths: &ProjectPaths) -> CommandResult<()> {
     let mut report = Report::new(ErrorCode::Untrusted, message);
     *report.details = serde_json::json!({"path": database});
     let root = quote(&paths.root.to_string_lossy());
-    let command = format!("git -C {root} rm --cached -- {}", quote(&database.to_string_lossy()));
-    Err(report.hint("if it is yours, stop tracking it", command))
+    Err(report.hint(hints::untrack_database(root, quote(&database.to_string_lossy()))))
 }
 
 /// A file that cannot be asked about counts as not tracked: git is missing, or this is not a repository.

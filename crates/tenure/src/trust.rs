@@ -101,7 +101,7 @@ impl Examined {
 
     /// Records the content that was examined.
     pub(crate) fn save(&self, env: &Env) -> CommandResult<()> {
-        let folder = folder(env).ok_or_else(no_home)?;
+        let folder = folder(env).ok_or_else(Report::no_home)?;
         let path = self.root.to_string_lossy().into_owned();
         let file = folder.join(TrustRecord::file_name(&path));
         let record = TrustRecord { path, trusted_at: env.clock.now(), content: self.content.clone() };
@@ -196,9 +196,4 @@ fn record_file(env: &Env, root: &Path) -> Option<PathBuf> {
 
 fn folder(env: &Env) -> Option<PathBuf> {
     env.home().map(|home| home.join(FOLDER))
-}
-
-fn no_home() -> Report {
-    Report::new(ErrorCode::Config, "neither HOME nor TENURE_HOME is set")
-        .hint("choose a folder", "export TENURE_HOME=/var/lib/tenure")
 }

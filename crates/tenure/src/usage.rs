@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use tenure_core::hints;
 
 use crate::env::Env;
 use crate::help;
@@ -56,7 +57,7 @@ pub(crate) fn print(
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let report = Report::usage(format!("`tenure {name}` needs a subcommand"))
-                .hint("see its subcommands", format!("tenure {name} --help"));
+                .hint(hints::list_subcommands(name));
             printer.failure(name, &report);
             return report.exit_code();
         }

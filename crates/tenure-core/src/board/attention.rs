@@ -4,13 +4,13 @@ use super::model::{JobLine, TaskLine};
 use super::read::{EndedTask, Surroundings};
 use crate::clock::Timestamp;
 use crate::ending::Ending;
+use crate::hints::{self, Hint};
 use crate::holder::Judge;
 use crate::job::JobStatus;
 use crate::parking::Parking;
 use crate::shell_quote::last_arg;
 use crate::store::Message;
 use crate::task::TaskStatus;
-use crate::why::Hint;
 
 /// The kinds in the order of their urgency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,15 +68,9 @@ pub(super) fn of_task(ended: EndedTask, now: Timestamp, judge: &dyn Judge) -> At
         _ => AttentionKind::Review,
     };
     let hints = if kind == AttentionKind::Failed {
-        vec![
-            Hint::new("try it again", format!("tenure tasks retry {key}")),
-            Hint::new("leave it out", format!("tenure tasks skip {key}")),
-        ]
+        vec![hints::retry(key), hints::skip(key)]
     } else {
-        vec![
-            Hint::new("accept it", format!("tenure tasks approve {key}")),
-            Hint::new("send it back", format!("tenure tasks reject {key} -m 'what is missing'")),
-        ]
+        vec![hints::approve(key), hints::reject(key)]
     };
     let sentence = attempt.and_then(|attempt| attempt.reason).unwrap_or_else(|| match kind {
         AttentionKind::Failed => "it has failed".to_owned(),
@@ -97,10 +91,7 @@ pub(super) fn of_parking(parking: &Parking, now: Timestamp) -> Option<Attention>
         task: None,
         sentence: parking.sentence(now),
         since: parking.parked_at,
-        hints: vec![
-            Hint::new("see what the agents need", "tenure doctor"),
-            Hint::new("then try it again", "tenure runners start"),
-        ],
+        hints: vec![hints::probe_parked()],
     })
 }
 
@@ -111,7 +102,7 @@ pub(super) fn of_message(message: &Message) -> Attention {
         task: None,
         sentence: format!("{}{about}: {}", message.from, message.text),
         since: Some(message.sent_at),
-        hints: vec![Hint::new("acknowledge it", format!("tenure msg ack {}", message.id))],
+        hints: vec![hints::acknowledge(message.id)],
     }
 }
 
@@ -119,13 +110,10 @@ pub(super) fn of_message(message: &Message) -> Attention {
 pub(super) fn of_job(job: &JobLine) -> Option<Attention> {
     let name = last_arg(&job.name);
     let (sentence, hint) = match job.status {
-        JobStatus::Interrupted => (
-            format!("job {} is interrupted", job.name),
-            Hint::new("resume it", format!("tenure jobs resume {name}")),
-        ),
+        JobStatus::Interrupted => (format!("job {} is interrupted", job.name), hints::resume(name)),
         JobStatus::Failed if job.counts.failed > 0 => (
             format!("job {} has {} dead letters", job.name, job.counts.failed),
-            Hint::new("retry them", format!("tenure jobs retry {name}")),
+            hints::retry_dead_letters(name),
         ),
         _ => return None,
     };
@@ -140,6 +128,6 @@ pub(super) fn of_surroundings(around: &Surroundings) -> Option<Attention> {
         task: None,
         sentence,
         since: None,
-        hints: vec![Hint::new("see what it would run, and decide", "tenure trust")],
+        hints: vec![hints::trust_settings()],
     })
 }

@@ -15,6 +15,7 @@ use super::work_queue::{Reservations, in_review, place_for, place_for_next};
 use crate::context::Context;
 use crate::error::{Error, Locked, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
+use crate::hints::{self, Hint};
 use crate::holder::{Caller, HolderKind};
 use crate::id::{LeaseKey, LeaseProof, SectionId, TaskId};
 use crate::lease::{Attempt, Lease, LeaseState, Resource};
@@ -78,7 +79,7 @@ pub enum Verdict {
     /// `review`. Not an error, because the transaction has to commit the closing.
     CannotStart {
         task: TaskName,
-        hint: Option<String>,
+        hint: Option<Box<Hint>>,
     },
 }
 
@@ -294,12 +295,12 @@ fn may_start(task: &Task, review: bool) -> Result<()> {
     let hint = match task.status {
         TaskStatus::Review if review => return Ok(()),
         TaskStatus::Pending | TaskStatus::InProgress => None,
-        TaskStatus::Failed | TaskStatus::Skipped => Some(format!("tenure tasks retry {}", task.key)),
-        TaskStatus::Review => Some(format!("tenure tasks reject {} -m 'what is missing'", task.key)),
-        TaskStatus::Completed => Some(format!("tenure tasks reopen {}", task.key)),
+        TaskStatus::Failed | TaskStatus::Skipped => Some(hints::retry(&task.key)),
+        TaskStatus::Review => Some(hints::reject(&task.key)),
+        TaskStatus::Completed => Some(hints::reopen(&task.key)),
     };
     if hint.is_some() {
-        return Err(Error::InvalidTransition { task: name, verb: CLAIMED, hint });
+        return Err(Error::InvalidTransition { task: name, verb: CLAIMED, hint: hint.map(Box::new) });
     }
     if !task.blocked_by.is_empty() {
         return Err(Error::NotReady { task: name, blocked_by: task.blocked_by.clone() });

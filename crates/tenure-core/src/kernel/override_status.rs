@@ -10,6 +10,7 @@ use super::{attempt, wake};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::event::{EventKind, NewEvent};
+use crate::hints;
 use crate::holder::Caller;
 use crate::id::TaskId;
 use crate::lease::{EndReason, Lease, LeaseState, Resource};
@@ -44,7 +45,7 @@ pub fn override_status(
     if to == TaskStatus::InProgress {
         // Only a grant sets this status. A task in progress without a lease is not offered to any caller until a
         // reconcile returns it.
-        let hint = Some(format!("tenure tasks claim {}", task.key));
+        let hint = Some(Box::new(hints::claim(&task.key)));
         return Err(Error::InvalidTransition {
             task: name_of(&task),
             verb: "in progress without a claim",

@@ -8,6 +8,7 @@ use super::check_priority;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::event::{EventKind, NewEvent};
+use crate::hints;
 use crate::holder::Caller;
 use crate::id::{SectionId, TaskId};
 use crate::kernel;
@@ -111,7 +112,7 @@ pub(super) fn free_key(tx: &mut dyn Tx, key: &str) -> Result<String> {
         None => Ok(key.to_owned()),
         Some(other) => Err(Error::Invalid {
             message: format!("the key {key} is already used by {:?}", other.title),
-            hint: Some(format!("tenure tasks show {key}")),
+            hint: Some(Box::new(hints::show_task(key))),
         }),
     }
 }

@@ -7,6 +7,7 @@ use super::check_priority;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::event::{EventKind, NewEvent};
+use crate::hints;
 use crate::holder::Caller;
 use crate::kernel;
 use crate::lease::{LeaseState, Resource};
@@ -158,7 +159,7 @@ pub fn delete_task(
         let depend = if keys.len() == 1 { "depends" } else { "depend" };
         return Err(Error::Invalid {
             message: format!("{} cannot be deleted: {} {depend} on it", task.key, keys.join(", ")),
-            hint: Some(format!("tenure tasks depend {} --not-on {}", keys[0], task.key)),
+            hint: Some(Box::new(hints::remove_dependency(keys[0], &task.key))),
         });
     }
     let mut event = NewEvent::new(EventKind::TaskDeleted, &caller.holder.id)

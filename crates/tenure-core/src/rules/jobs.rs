@@ -5,10 +5,12 @@ use serde_json::json;
 use crate::context::Context;
 use crate::error::{Error, Locked, Result};
 use crate::event::{EventKind, NewEvent};
+use crate::hints;
 use crate::holder::Caller;
 use crate::job::{Definition, ItemState, Job, JobState};
 use crate::kernel::{self, Terms, move_job, read_job, settle_job};
 use crate::lease::{EndReason, Lease, Resource, ResourceKind};
+use crate::shell_quote::quote;
 use crate::store::{ItemFilter, JobLookup, NewJob, Tx};
 use crate::text;
 
@@ -57,7 +59,7 @@ fn refuse_duplicate_name(
     if changes.is_empty() {
         return Err(Error::invalid_with_hint(
             format!("job {name} is unfinished and can be resumed"),
-            format!("tenure resume {name}"),
+            hints::resume(quote(name)),
         ));
     }
     Err(Error::DefinitionChanged { what: format!("job {name}"), changes })

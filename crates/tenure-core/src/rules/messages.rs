@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::context::Context;
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
+use crate::hints;
 use crate::id::TaskId;
 use crate::kernel;
 use crate::store::{Message, Tx};
@@ -26,7 +27,7 @@ pub fn send_message(
     if task.is_none() && to.is_none() {
         return Err(Error::invalid_with_hint(
             "a message needs a task or an agent as its recipient",
-            "tenure msg send --task T1 -m 'what the next holder should know'",
+            hints::send_to_task(),
         ));
     }
     to.map_or(Ok(()), text::check_agent_id)?;

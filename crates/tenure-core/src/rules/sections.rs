@@ -6,11 +6,13 @@ use super::check_priority;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::event::{EventKind, NewEvent};
+use crate::hints;
 use crate::holder::Caller;
 use crate::kernel;
 use crate::lease::{LeaseState, Resource};
 use crate::reference;
 use crate::section::{Section, SectionMode};
+use crate::shell_quote::quote;
 use crate::store::{NewSection, SectionEdit, TaskFilter, Tx, View};
 use crate::task::DEFAULT_PRIORITY;
 use crate::text;
@@ -129,7 +131,7 @@ pub fn delete_section(
                 section.name,
                 if section.tasks == 1 { "1 task".to_owned() } else { format!("{} tasks", section.tasks) }
             ),
-            hint: Some(format!("tenure tasks list --status all --section={}", quoted(&section.name))),
+            hint: Some(Box::new(hints::list_section_tasks(quote(&section.name)))),
         });
     }
     let event =
@@ -239,9 +241,4 @@ fn refuse_if_in_use(tx: &mut dyn Tx, ctx: &Context<'_>, section: &Section) -> Re
 
 fn gone(name: &str) -> Error {
     Error::SectionNotFound { name: name.to_owned(), similar: Vec::new() }
-}
-
-/// Quoted for a shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }

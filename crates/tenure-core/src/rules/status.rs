@@ -5,6 +5,7 @@
 use super::add::named;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::hints::{self, Hint};
 use crate::holder::Caller;
 use crate::kernel;
 use crate::lease::{Lease, LeaseState};
@@ -59,7 +60,7 @@ pub fn change_status(
         return Err(Error::InvalidTransition {
             task: kernel::name_of(&task),
             verb: verb(change),
-            hint: Some(hint(change, &task)),
+            hint: Some(Box::new(hint(change, &task))),
         });
     };
     if approves(change, from, ctx.policy.review) {
@@ -153,13 +154,11 @@ fn verb(change: Change) -> &'static str {
     }
 }
 
-fn hint(change: Change, task: &Task) -> String {
-    let key = &task.key;
+fn hint(change: Change, task: &Task) -> Hint {
+    let key = task.key.clone();
     match (change, task.status) {
-        (Change::To(_), TaskStatus::Skipped) => format!("tenure tasks retry {key}"),
-        (Change::Retry | Change::Skip | Change::To(_), TaskStatus::Completed) => {
-            format!("tenure tasks reopen {key}")
-        }
-        _ => format!("tenure tasks show {key}"),
+        (Change::To(_), TaskStatus::Skipped) => hints::retry(key),
+        (Change::Retry | Change::Skip | Change::To(_), TaskStatus::Completed) => hints::reopen(key),
+        _ => hints::show_task(key),
     }
 }

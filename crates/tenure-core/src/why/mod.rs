@@ -14,22 +14,10 @@ pub use words::{holder, remaining, resource_name};
 use crate::clock::Timestamp;
 use crate::context::Context;
 use crate::error::{QueuedWaiter, Result, TaskName};
+use crate::hints::{self, Hint};
 use crate::holder::{Caller, Holder, Liveness};
 use crate::parking::Parking;
 use crate::store::{View, Viewer};
-
-/// A suggested next step: a reason, and a command that works when pasted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hint {
-    pub why: String,
-    pub command: String,
-}
-
-impl Hint {
-    pub fn new(why: impl Into<String>, command: impl Into<String>) -> Self {
-        Self { why: why.into(), command: command.into() }
-    }
-}
 
 /// One reason why there is no progress.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,8 +36,8 @@ impl Reason {
     }
 
     #[must_use]
-    pub fn hint(mut self, why: impl Into<String>, command: impl Into<String>) -> Self {
-        self.hint = Some(Hint::new(why, command));
+    pub fn hint(mut self, hint: Hint) -> Self {
+        self.hint = Some(hint);
         self
     }
 
@@ -109,19 +97,14 @@ impl Asking<'_> {
         for parking in view.parked()? {
             let remedy = (self.remedy)(&parking);
             reasons.push(Reason {
-                hint: Some(
-                    remedy.unwrap_or_else(|| {
-                        Hint::new("to try it now, start a runner", "tenure runners start")
-                    }),
-                ),
+                hint: Some(remedy.unwrap_or_else(hints::probe_parked)),
                 ..Reason::new("parked", format!("{}.", parking.sentence(view.now())))
             });
         }
         let is_dead = |process| self.ctx.judge.liveness(process) == Liveness::Dead;
         if reasons.is_empty() && view.runners(0)?.iter().all(|runner| is_dead(&runner.process)) {
             reasons.push(
-                Reason::new("no_runner", "No runner is running in this project.")
-                    .hint("start a runner", "tenure runners start"),
+                Reason::new("no_runner", "No runner is running in this project.").hint(hints::start_runner()),
             );
         }
         Ok(reasons)

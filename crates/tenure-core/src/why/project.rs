@@ -5,6 +5,7 @@ use super::{Asking, Reason, words};
 use crate::clock::Timestamp;
 use crate::duration::format_rounded;
 use crate::error::{Result, SectionInUse};
+use crate::hints;
 use crate::kernel;
 use crate::lease::{LeaseState, ResourceKind};
 use crate::reference;
@@ -27,8 +28,7 @@ pub fn about_project(view: &dyn View, asking: &Asking<'_>) -> Result<Vec<Reason>
     if let Some(id) = kernel::next_for_newcomer(view, ctx, &viewer, None)? {
         let name = reference::task(view, id.as_str())?;
         reasons.push(
-            Reason::new("ready", format!("{} is ready: {}", name.key, name.title))
-                .hint("claim it", "tenure tasks next --claim"),
+            Reason::new("ready", format!("{} is ready: {}", name.key, name.title)).hint(hints::claim_next()),
         );
     }
     if let Some(work) = kernel::reserved_work(view, ctx, None, None)? {
@@ -56,11 +56,10 @@ pub fn about_project(view: &dyn View, asking: &Asking<'_>) -> Result<Vec<Reason>
         };
         for task in view.list_tasks(&filter, &viewer)?.0 {
             let sentence = format!("{} is blocked by {}.", task.key, task.blocked_by.join(", "));
-            let command = format!("tenure why {}", task.key);
-            reasons.push(Reason::new("blocked", sentence).hint("see why", command));
+            reasons.push(Reason::new("blocked", sentence).hint(hints::why_task(task.key)));
         }
     }
-    for (status, verb) in [(TaskStatus::Review, "approve"), (TaskStatus::Failed, "retry")] {
+    for status in [TaskStatus::Review, TaskStatus::Failed] {
         if count(status) > 0 {
             let filter = TaskFilter { statuses: Some(vec![status]), limit: 1, ..TaskFilter::default() };
             let first = view.list_tasks(&filter, &viewer)?.0.into_iter().next();
@@ -73,7 +72,8 @@ pub fn about_project(view: &dyn View, asking: &Asking<'_>) -> Result<Vec<Reason>
             };
             let reason = Reason::new(kind, sentence);
             reasons.push(match first {
-                Some(task) => reason.hint("for example", format!("tenure tasks {verb} {}", task.key)),
+                Some(task) if status == TaskStatus::Review => reason.hint(hints::approve(task.key)),
+                Some(task) => reason.hint(hints::retry(task.key)),
                 None => reason,
             });
         }
@@ -81,8 +81,7 @@ pub fn about_project(view: &dyn View, asking: &Asking<'_>) -> Result<Vec<Reason>
     if reasons.is_empty() {
         let all: u64 = counts.iter().map(|(_, n)| n).sum();
         reasons.push(if all == 0 {
-            Reason::new("empty", "There are no tasks.")
-                .hint("add one", "tenure tasks add 'Fix the login page'")
+            Reason::new("empty", "There are no tasks.").hint(hints::add_task())
         } else {
             Reason::new("finished", "Everything is finished.")
         });
@@ -120,6 +119,5 @@ fn serial_section(section: &SectionInUse, now: Timestamp) -> Reason {
         section.holder,
         format_rounded(section.expires_at.since(now)),
     );
-    let command = format!("tenure sections update {} --parallel", quote(&section.name));
-    Reason::new("section_held", sentence).hint("let several work in it", command)
+    Reason::new("section_held", sentence).hint(hints::make_parallel(quote(&section.name)))
 }

@@ -1,9 +1,10 @@
 //! Why one task makes no progress.
 
-use super::{Asking, Hint, Reason, words};
+use super::{Asking, Reason, words};
 use crate::clock::Timestamp;
 use crate::duration::{TTL_MIN, format_rounded};
 use crate::error::{Error, Result, TaskName};
+use crate::hints;
 use crate::id::TaskId;
 use crate::kernel::{self, Terms};
 use crate::lease::{Lease, LeaseState, Resource};
@@ -28,15 +29,12 @@ pub fn about_task(view: &dyn View, asking: &Asking<'_>, reference: &str) -> Resu
 /// The reason of a task that can no longer be claimed.
 fn over(view: &dyn View, task: &Task) -> Result<Option<Reason>> {
     let key = &task.key;
-    let retry = || Hint::new("reopen it", format!("tenure tasks retry {key}"));
+    let retry = || hints::retry(key);
     let (kind, sentence, hint) = match task.status {
         TaskStatus::Completed => ("finished", "It is completed.", None),
         TaskStatus::Skipped => ("finished", "It was skipped.", Some(retry())),
         TaskStatus::Failed => ("failed", "It has failed and cannot be claimed.", Some(retry())),
-        TaskStatus::Review => {
-            let approve = Hint::new("approve it", format!("tenure tasks approve {key}"));
-            ("review", "It is waiting for review.", Some(approve))
-        }
+        TaskStatus::Review => ("review", "It is waiting for review.", Some(hints::approve(key))),
         TaskStatus::Pending | TaskStatus::InProgress => return Ok(None),
     };
     let mut sentence = sentence.to_owned();
@@ -62,10 +60,10 @@ fn in_the_way(view: &dyn View, asking: &Asking<'_>, task: &Task, name: &TaskName
         reasons.push(match blocker.strip_prefix("section:") {
             Some(section) => {
                 Reason::new("section_dependency", format!("Its section is blocked by section {section}."))
-                    .hint("see its tasks", format!("tenure sections show {}", shell_quote::last_arg(section)))
+                    .hint(hints::show_blocking_section(shell_quote::last_arg(section)))
             }
             None => Reason::new("dependency", format!("It is blocked by {blocker}."))
-                .hint("see why", format!("tenure why {blocker}")),
+                .hint(hints::why_task(blocker)),
         });
     }
     reasons.extend(section_in_the_way(view, asking, task)?);
@@ -78,8 +76,7 @@ fn in_the_way(view: &dyn View, asking: &Asking<'_>, task: &Task, name: &TaskName
                 first: Some(*first.clone()),
                 ..Reason::new("reserved", format!("It is ready, but reserved for a waiter: {first}."))
             },
-            None => Reason::new("ready", "It is ready to be claimed.")
-                .hint("claim it", format!("tenure tasks claim {key}")),
+            None => Reason::new("ready", "It is ready to be claimed.").hint(hints::claim(key)),
         });
     }
     Ok(reasons)
@@ -99,8 +96,7 @@ fn section_in_the_way(view: &dyn View, asking: &Asking<'_>, task: &Task) -> Resu
         section.name,
         words::holder(&lease)
     );
-    let command = format!("tenure tasks claim {} --wait", task.key);
-    Ok(Some(Reason::new("section_held", sentence).hint("wait for it", command)))
+    Ok(Some(Reason::new("section_held", sentence).hint(hints::wait_for_task(&task.key))))
 }
 
 /// The reason that `what`, the task `key`, has this open lease.
@@ -120,9 +116,9 @@ pub(super) fn held(
             format_rounded(lease.expires_at.since(now)),
             if waiting > 0 { format!("; {waiting} waiting") } else { String::new() }
         );
-        return Reason::new("held", sentence).hint("wait for it", format!("tenure tasks claim {key} --wait"));
+        return Reason::new("held", sentence).hint(hints::wait_for_task(key));
     }
     let rest = words::remaining(lease, now, asking.ctx.judge);
     let sentence = format!("{what} was held by {who}; the lease has lapsed ({rest}).");
-    Reason::new("lapsed", sentence).hint("take it over", format!("tenure tasks claim {key}"))
+    Reason::new("lapsed", sentence).hint(hints::take_over(key))
 }

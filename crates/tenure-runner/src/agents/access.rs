@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tenure_core::config::Permissions;
+use tenure_core::hints::{self, Hint};
 use tenure_core::supervised::callable_verbs;
 
 /// What an agent may do.
@@ -27,14 +28,11 @@ pub enum AccessError {
 }
 
 impl AccessError {
-    /// What helps, and the command for it.
-    pub const fn remedy(self) -> (&'static str, &'static str) {
+    /// What helps.
+    pub fn hint(self) -> Hint {
         match self {
-            Self::NoSandbox => (
-                "allow the commands of this project",
-                "tenure config set runners.allow '[make, git add, git commit]'",
-            ),
-            Self::NotLimited => ("let it do more", "tenure config set runners.permissions work"),
+            Self::NoSandbox => hints::allow_commands(),
+            Self::NotLimited => hints::permit_work(),
         }
     }
 }

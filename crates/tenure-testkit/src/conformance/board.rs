@@ -98,7 +98,7 @@ pub(super) fn a_board_shows_holders_waiters_and_what_waits_for_a_person(fresh: &
         attention,
         [
             (AttentionKind::Untrusted, "", 1),
-            (AttentionKind::NotLoggedIn, "", 2),
+            (AttentionKind::NotLoggedIn, "", 1),
             (AttentionKind::Message, "", 1),
             (AttentionKind::Unreported, "SILENT", 2),
             (AttentionKind::Review, "REVIEW", 2),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use tenure_core::error::TaskName;
+use tenure_core::hints;
 use tenure_core::holder::{Caller, Holder, Incarnation};
 use tenure_core::kernel::{self, Finish, Terms};
 use tenure_core::{ErrorCode, reference};
@@ -121,7 +122,7 @@ impl Topic {
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if app.global.dry_run {
         return Err(Report::usage("bench does not support --dry-run; it writes only to a temporary folder")
-            .hint("get a rough result", "tenure bench --quick"));
+            .hint(hints::quick_bench()));
     }
     if let [database, key, millis] = args.writer.as_slice() {
         return write(app, database, key, millis);

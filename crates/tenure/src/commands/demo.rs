@@ -1,6 +1,7 @@
 //! `tenure demo`: runs `tenure_demo::demo` and prints what it shows and finds.
 
 use serde_json::{Value, json};
+use tenure_core::hints;
 use tenure_demo::Check;
 use tenure_demo::demo::{self, Line, Progress, Screen, Tone};
 
@@ -39,7 +40,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     }
     if app.global.dry_run {
         return Err(Report::usage("demo does not support --dry-run; it writes only to a temporary folder")
-            .hint("run it", "tenure demo"));
+            .hint(hints::run_demo()));
     }
     let program = app.own_program()?;
     let interrupts = Interrupts::listen()?;
@@ -66,11 +67,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     }
     let failed = checks.iter().any(|check| !check.holds());
     let answer = Answer::new(data, text).exit(u8::from(failed));
-    Ok(Some(if args.keep {
-        answer.hint("inspect the project", format!("tenure -C {} status", findings.folder.display()))
-    } else {
-        answer
-    }))
+    Ok(Some(if args.keep { answer.hint(hints::show_demo(findings.folder.display())) } else { answer }))
 }
 
 pub(super) fn check_json(check: &Check) -> Value {

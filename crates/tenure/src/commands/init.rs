@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tenure_core::config::{self, Config, Document};
+use tenure_core::hints;
 use tenure_core::{Error, ErrorCode};
 use tenure_lock::open_private;
 use tenure_sqlite::Directory;
@@ -79,7 +80,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     );
     if let Some(other) = args.name.filter(|other| *other != name) {
         answer.text.line(format!("  It keeps its name: {name}"));
-        answer = answer.hint("rename it", format!("tenure config set project.name {}", quote(&other)));
+        answer = answer.hint(hints::rename_project(quote(&other)));
     }
     let ignored = paths.root.join(".gitignore");
     if !existed && crate::links::is_link(&ignored) {
@@ -90,14 +91,12 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     }
     if is_copy {
         answer.text.line("  Its database is a copy of another project's and can only be read.");
-        return Ok(answer.hint("make it a project of its own", "tenure store adopt"));
+        return Ok(answer.hint(hints::adopt()));
     }
     if !examined.allows_agents(app.env) {
-        answer = answer.hint("see what its settings would run and reach", "tenure trust");
+        answer = answer.hint(hints::trust_settings());
     }
-    Ok(answer
-        .hint("add a task", "tenure tasks add 'Fix the login page'")
-        .hint("claim the next task", "tenure tasks next --claim"))
+    Ok(answer.hint(hints::add_task()).hint(hints::claim_next()))
 }
 
 /// Whether the store exists. The database file is created last, so an `init` that was killed leaves at most an empty one,

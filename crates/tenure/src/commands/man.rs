@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Command, CommandFactory};
 use serde_json::json;
 use tenure_core::Error;
+use tenure_core::hints;
 
 use crate::answer::Answer;
 use crate::app::App;
@@ -81,8 +82,7 @@ pub(super) fn find(root: Command, words: &[String]) -> CommandResult<(Command, S
     for word in words {
         let found = command.find_subcommand(word).cloned();
         command = found.ok_or_else(|| {
-            Report::usage(format!("there is no command {name} {word}"))
-                .hint("see all commands", format!("{name} --help"))
+            Report::usage(format!("there is no command {name} {word}")).hint(hints::help_for(&name))
         })?;
         name = format!("{name} {}", command.get_name());
     }

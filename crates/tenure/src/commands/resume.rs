@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use tenure_core::hints;
 use tenure_core::reference::{self, Work};
 
 use super::jobs::resume::{self as job, ResumeOptions};
@@ -79,7 +80,7 @@ fn detach(app: &mut App<'_>, args: &Args, work: &Work) -> CommandResult<Answer> 
     };
     let mut text = Text::new();
     text.styled(Style::Good, "Resumed").and(Style::Plain, format!(" {what} {short}"));
-    Ok(Answer::new(data, text).hint("see its progress", format!("tenure {what}s show {short}")))
+    Ok(Answer::new(data, text).hint(hints::show_progress(what, short)))
 }
 
 fn flags(command: &mut Command, args: &Args) {

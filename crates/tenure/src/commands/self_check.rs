@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tenure_core::ErrorCode;
+use tenure_core::hints;
 use tenure_demo::self_check;
 
 use crate::answer::Answer;
@@ -28,7 +29,7 @@ pub(crate) fn run(app: &mut App<'_>, _: Args) -> CommandResult<Answer> {
         return Err(Report::usage(
             "self-check does not support --dry-run; it writes only to a temporary folder",
         )
-        .hint("run it", "tenure self-check"));
+        .hint(hints::run_self_check()));
     }
     let program = app.own_program()?;
     let interrupts = Interrupts::listen()?;
@@ -66,7 +67,7 @@ pub(crate) fn run(app: &mut App<'_>, _: Args) -> CommandResult<Answer> {
     }
     let failed = checks.iter().filter(|check| !check.holds()).count();
     if failed == 0 {
-        return Ok(Answer::new(data, text).hint("watch agents being killed", "tenure demo"));
+        return Ok(Answer::new(data, text).hint(hints::demo_after_check()));
     }
     // The checks are the command's output, even though it fails.
     app.printer.show(&text);

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tenure_core::ErrorCode;
 use tenure_core::board::{RunnerLine, running_runners};
+use tenure_core::hints;
 use tenure_core::lease::{LeaseState, ResourceKind};
 use tenure_core::store::LeaseFilter;
 use tenure_core::task::TaskStatus;
@@ -34,7 +35,7 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     if args.watch && !app.printer.json && !app.printer.out_is_terminal() {
         return Err(Report::usage("--watch redraws the screen, and standard output is not a terminal")
-            .hint("print a line whenever it changes", "tenure status --watch --json"));
+            .hint(hints::watch_as_json()));
     }
     let open = app.open()?;
     if args.watch {
@@ -91,10 +92,7 @@ fn welcome() -> Answer {
     );
     text.blank();
     text.line("There is no project here yet.");
-    Answer::new(json!({"project": null}), text)
-        .hint("create one", "tenure init")
-        .hint("watch a demo", "tenure demo")
-        .hint("see all commands", "tenure --help")
+    Answer::new(json!({"project": null}), text).hint(hints::init()).hint(hints::demo()).hint(hints::help())
 }
 
 pub(crate) fn show(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs) -> CommandResult<Answer> {
@@ -177,7 +175,7 @@ pub(crate) fn show(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs)
         exclusive_lock: exclusive.map(|seen| seen.object),
     };
     let answer = Answer::new(json!(data), text);
-    Ok(if total == 0 { answer.hint("add a task", "tenure tasks add 'Fix the login page'") } else { answer })
+    Ok(if total == 0 { answer.hint(hints::add_task()) } else { answer })
 }
 
 fn runner_object(line: &RunnerLine) -> RunnerJson<'_> {

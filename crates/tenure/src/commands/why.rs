@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use serde_json::json;
 use tenure_core::duration::format_rounded;
+use tenure_core::hints::{self, Hint};
 use tenure_core::id::TaskId;
 use tenure_core::lease::Resource;
 use tenure_core::parking::{Parking, Subject};
@@ -12,7 +13,7 @@ use tenure_core::wire;
 use tenure_runner::preset::{self, PresetError, PresetSource};
 
 use super::usage_view;
-use crate::answer::{Answer, Hint};
+use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::identity::{Identity, IdentityArgs};
 use crate::report::CommandResult;
@@ -93,7 +94,7 @@ pub(crate) fn explain(
     let mut answer = Answer::new(json!(data), text);
     answer.hints = reasons.into_iter().filter_map(|r| r.hint).collect();
     if let (Some(task), Some(_)) = (&subject, log) {
-        answer.hints.push(Hint::new("see what its agent did", format!("tenure tasks logs {}", task.key)));
+        answer.hints.push(hints::show_agent_log(&task.key));
     }
     Ok(answer)
 }
@@ -120,35 +121,23 @@ pub(crate) fn asking<T>(
 /// Why no runner is started automatically.
 fn why_no_runner_starts(app: &App<'_>, open: &Open<'_>) -> Option<Reason> {
     let path = crate::shell_quote::last_arg(&open.paths.root.to_string_lossy());
-    let reason = |kind, sentence: &str, why: &str, command: String| {
-        Some(Reason::new(kind, sentence).hint(why, command))
-    };
+    let reason = |kind, sentence: &str, hint: Hint| Some(Reason::new(kind, sentence).hint(hint));
     let wakeup = &open.config.runners.wakeup;
     if !wakeup.enabled {
-        let command = "tenure config set runners.wakeup.enabled true".to_owned();
-        return reason(
-            "wakeup_off",
-            "Wake-up is disabled: runners.wakeup.enabled is false.",
-            "enable it",
-            command,
-        );
+        let sentence = "Wake-up is disabled: runners.wakeup.enabled is false.";
+        return reason("wakeup_off", sentence, hints::enable_wakeup());
     }
     let home = app.env.home()?;
     let directory = tenure_sqlite::Directory::open_existing(&home, app.env.clock.clone()).ok()?;
     let known = directory.as_ref().and_then(|directory| directory.project(&open.paths.root).ok().flatten());
     match known {
         None => {
-            let command = format!("tenure projects add {path}");
-            return reason(
-                "not_registered",
-                "The project is not registered, so wake-up ignores it.",
-                "register it",
-                command,
-            );
+            let sentence = "The project is not registered, so wake-up ignores it.";
+            return reason("not_registered", sentence, hints::register(path));
         }
         Some(project) if !project.enabled => {
-            let command = format!("tenure projects enable {path}");
-            return reason("disabled", "Wake-up is disabled for this project.", "enable it again", command);
+            let sentence = "Wake-up is disabled for this project.";
+            return reason("disabled", sentence, hints::enable_project(path));
         }
         Some(_) => {}
     }
@@ -156,13 +145,13 @@ fn why_no_runner_starts(app: &App<'_>, open: &Open<'_>) -> Option<Reason> {
     let ago = last.map(|at| app.env.clock.now().since(at));
     if ago.is_some_and(|ago| ago <= super::runners::cron::patience(wakeup.check_interval)) {
         let sentence = "The timer is running; the next wake-up starts a runner.";
-        return reason("timer", sentence, "run wake-up now", "tenure runners wakeup".to_owned());
+        return reason("timer", sentence, hints::wake_up());
     }
     let sentence = match ago {
         Some(ago) => format!("No timer has called wake-up for {}.", format_rounded(ago)),
         None => "No timer calls wake-up, so no runner is started automatically.".to_owned(),
     };
-    reason("no_timer", &sentence, "install one", "tenure runners cron install".to_owned())
+    reason("no_timer", &sentence, hints::install_timer())
 }
 
 /// What helps if a preset is parked because it lacks a permission.
@@ -170,10 +159,7 @@ fn remedy_for(app: &App<'_>, open: &Open<'_>, parking: &Parking) -> Option<Hint>
     let Subject::Preset(name) = &parking.subject else { return None };
     let path = app.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
     match preset::resolve(name, &PresetSource::of(&open.config, &open.paths.root, path)) {
-        Err(PresetError::Access { source, .. }) => {
-            let (what, command) = source.remedy();
-            Some(Hint::new(what, command))
-        }
+        Err(PresetError::Access { source, .. }) => Some(source.hint()),
         _ => None,
     }
 }
@@ -182,5 +168,5 @@ fn remedy_for(app: &App<'_>, open: &Open<'_>, parking: &Parking) -> Option<Hint>
 fn exclusive(open: &Open<'_>) -> Option<Reason> {
     let seen = super::exclusive::blocking_lock(&open.paths.root)?;
     let sentence = format!("The project is locked exclusively: {}; runners are paused.", seen.sentence);
-    Some(Reason::new("exclusive", sentence).hint("see the holder", "tenure exclusive status"))
+    Some(Reason::new("exclusive", sentence).hint(hints::show_exclusive()))
 }

@@ -214,3 +214,21 @@ fn the_project_of_another_user_is_refused_unless_trusted() {
     env.set("TENURE_TRUST_OWNER", "1");
     steps(&env, &["tasks add One"]);
 }
+
+/// The project of a user who lets nobody else read it: it is not reported as missing, and `init` is not suggested.
+#[test]
+fn an_unreadable_project_is_named_as_another_users() {
+    if !is_root() {
+        skip("only root can give a folder away; another user's unreadable project was not tested");
+        return;
+    }
+    let Some(env) = bound(TestEnv::project()) else { return };
+    chown(env.path("work/.tenure"), Some(0), Some(0)).unwrap();
+    mode(&env, "work/.tenure", 0o700);
+    for words in [&["--json", "tasks"][..], &["--json", "tasks", "add", "One"], &["--json", "init"]] {
+        let ran = as_user(&env, words);
+        assert_refused(&ran);
+        assert!(ran.message().contains("another user"), "{ran}");
+        assert!(ran.envelope()["hints"].is_null(), "{ran}");
+    }
+}

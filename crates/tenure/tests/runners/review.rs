@@ -11,6 +11,7 @@ fn git(project: &Project, args: &[&str]) {
     let output = Command::new("git")
         .args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"])
         .args(args)
+        .env("GIT_COMMITTER_DATE", "2024-01-01T00:00:00Z")
         .current_dir(project.root())
         .output()
         .unwrap();
@@ -63,6 +64,41 @@ fn a_review_rejects_with_notes_and_approves_the_second_attempt() {
     let works = prompts(&project, "do");
     assert!(works[1].contains("rejected by") && works[1].contains("too-short"), "{}", works[1]);
     assert!(project.locks().is_empty());
+}
+
+#[test]
+fn a_reviewer_sees_commits_changes_and_new_files_of_the_task() {
+    let project = Project::with(REVIEWED);
+    git(&project, &["init", "-q"]);
+    std::fs::write(project.root().join("page.txt"), "old words\n").unwrap();
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "-qm", "before"]);
+    // Not of this task: an ignored file, and one that was there before.
+    std::fs::write(project.root().join(".git/info/exclude"), "*.log\n").unwrap();
+    let notes = project.root().join("notes.txt");
+    std::fs::write(&notes, "private notes\n").unwrap();
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    std::fs::File::options().write(true).open(&notes).unwrap().set_modified(long_ago).unwrap();
+    let commit = "shell git -c user.name=t -c user.email=t@example.org commit -qm work page.txt";
+    project.task(
+        "A",
+        &[
+            "write page.txt committed words",
+            commit,
+            "write brand-new.txt new words",
+            "write trace.log ignored words",
+            "review: mark looked",
+        ],
+    );
+    let ran = project.work(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let review = &prompts(&project, "review")[0];
+    for words in ["-old words", "+committed words", "+++ b/brand-new.txt", "+new words"] {
+        assert!(review.contains(words), "{words}: {review}");
+    }
+    for words in ["private notes", "ignored words\n"] {
+        assert!(!review.contains(&format!("+{words}")), "{words}: {review}");
+    }
 }
 
 #[test]

@@ -5,9 +5,10 @@ use tenure_core::Timestamp;
 use tenure_core::board::{EventLine, LeaseLine, TaskLine};
 use tenure_core::duration::format_rounded;
 use tenure_core::ending::Usage;
+use tenure_core::hints::Hint;
 use tenure_core::lease::LeaseState;
 use tenure_core::task::TaskStatus;
-use tenure_core::why::{Hint, Reason};
+use tenure_core::why::Reason;
 
 use super::Around;
 

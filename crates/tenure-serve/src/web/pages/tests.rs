@@ -94,7 +94,7 @@ fn whole_board() -> Board {
         attention: Page::whole(Vec::new()),
         held: Page::whole(vec![held]),
         queue: Page::whole(vec![waiting]),
-        reasons: vec![Reason::new("blocked", HOSTILE).hint(HOSTILE, HOSTILE)],
+        reasons: vec![Reason::new("blocked", HOSTILE).hint(tenure_core::hints::show_task(HOSTILE))],
         moving: false,
         parked: vec![parked],
         runners: Vec::new(),

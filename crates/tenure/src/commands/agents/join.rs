@@ -1,6 +1,7 @@
 //! `tenure agents join`.
 
 use serde_json::json;
+use tenure_core::hints;
 use tenure_core::rules::join_agent;
 use tenure_core::wire;
 
@@ -33,5 +34,5 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         text.line(agent.id.clone());
     }
     let answer = Answer::new(json!({"agent": wire::agent(&agent)}), text);
-    Ok(answer.hint("use it", format!("export TENURE_AGENT={}", agent.id)))
+    Ok(answer.hint(hints::use_agent(&agent.id)))
 }

@@ -1,6 +1,7 @@
 //! `tenure agents leave`.
 
 use serde_json::json;
+use tenure_core::hints;
 use tenure_core::rules::leave_agent;
 use tenure_core::wire;
 
@@ -29,8 +30,9 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         Some(id) => id,
         None if args.identity.agent.is_some() || app.env.var("TENURE_AGENT").is_some() => identity.holder.id,
         None => {
-            return Err(Report::usage("no agent given: pass its id, or set TENURE_AGENT")
-                .hint("see all", "tenure agents list"));
+            return Err(
+                Report::usage("no agent given: pass its id, or set TENURE_AGENT").hint(hints::list_agents())
+            );
         }
     };
     let (agent, released) = open.write(|tx| leave_agent(tx, &ctx, &id))?;
@@ -43,5 +45,5 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let tasks = if released.len() == 1 { "task" } else { "tasks" };
     let back = app.past("released", "would be released");
     text.line(format!("  {} {tasks} {back}", released.len()));
-    Ok(Answer::new(answer_data, text).hint("see ready tasks", "tenure tasks list --ready"))
+    Ok(Answer::new(answer_data, text).hint(hints::list_ready()))
 }

@@ -23,7 +23,7 @@ use rustix::fd::BorrowedFd;
 use tenure_core::board::{self, Surroundings};
 use tenure_core::error::TaskName;
 use tenure_core::lease::LeaseState;
-use tenure_core::{ErrorCode, Timestamp};
+use tenure_core::{ErrorCode, Timestamp, hints};
 
 use self::layout::Areas;
 use self::output::{Lines, Output};
@@ -64,8 +64,9 @@ const EVENTS: u64 = 100;
 
 pub(crate) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<()> {
     if app.printer.json || !app.printer.out_is_terminal() || !app.env.input_is_terminal {
-        return Err(Report::usage("the board needs a terminal for input and output")
-            .hint("print a line whenever it changes", "tenure status --watch --json"));
+        return Err(
+            Report::usage("the board needs a terminal for input and output").hint(hints::watch_as_json())
+        );
     }
     let open = app.open()?;
     let identity = app.identity(&IdentityArgs::default())?;

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::json;
 use tenure_core::ErrorCode;
 use tenure_core::config::{Document, TrustState};
+use tenure_core::hints;
 
 use super::{Layer, failed, project, read, resolved, target, template, validate};
 use crate::answer::Answer;
@@ -52,7 +53,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     open(app, &editor, &path)?;
     let after = read(&path)?;
     validate::alone(&path, &path.to_string_lossy()).and_then(|()| resolved(app).map(drop)).map_err(
-        |report| report.note("The file is kept as you saved it.").hint("fix it", again(args.user)),
+        |report| report.note("The file is kept as you saved it.").hint(hints::edit_again(again(args.user))),
     )?;
     let changed = after != before;
     let mut counts = true;
@@ -68,13 +69,13 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         answer
             .text
             .line("  Settings that run or reach something do not count, because the project is not trusted.");
-        answer = answer.hint("see them and decide", "tenure trust");
+        answer = answer.hint(hints::trust_settings());
     }
     Ok(answer)
 }
 
 fn again(user: bool) -> &'static str {
-    if user { "tenure config edit --user" } else { "tenure config edit" }
+    if user { " --user" } else { "" }
 }
 
 fn editor(app: &App<'_>) -> CommandResult<String> {
@@ -86,8 +87,7 @@ fn editor(app: &App<'_>) -> CommandResult<String> {
     // Without a terminal an editor that was not chosen would wait for keys that nobody presses.
     let found = FALLBACKS.into_iter().find(is_installed).filter(|_| app.env.terminal.is_some());
     found.map(str::to_owned).ok_or_else(|| {
-        Report::usage("no editor: neither VISUAL nor EDITOR is set")
-            .hint("name one", "EDITOR=nano tenure config edit")
+        Report::usage("no editor: neither VISUAL nor EDITOR is set").hint(hints::name_editor())
     })
 }
 
@@ -116,5 +116,5 @@ fn open(app: &App<'_>, editor: &str, path: &Path) -> CommandResult<()> {
     }
     let how = status.code().map_or_else(|| "was killed".to_owned(), |code| format!("exited with {code}"));
     Err(Report::new(ErrorCode::General, format!("the editor {editor} {how}; the file was not checked"))
-        .hint("check it", "tenure config validate"))
+        .hint(hints::validate_config()))
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tenure_core::config::{self, Authority, Config, ConfigError, Document, Lookup, Origin, TrustState};
+use tenure_core::hints;
 
 use super::{Layer, failed, object, project, read, target};
 use crate::answer::Answer;
@@ -109,8 +110,8 @@ fn refuse_user_only(args: &Args) -> CommandResult<()> {
     if !config::KEYS.iter().any(|key| is_it(&key)) {
         return Ok(());
     }
-    let command = format!("tenure config set --user {} {}", args.key, last_arg(&args.value));
-    Err(Report::usage(format!("{} counts only in your user file", args.key)).hint("set it there", command))
+    let hint = hints::set_for_user(&args.key, last_arg(&args.value));
+    Err(Report::usage(format!("{} counts only in your user file", args.key)).hint(hint))
 }
 
 fn answer(
@@ -123,8 +124,7 @@ fn answer(
 ) -> CommandResult<Answer> {
     let found = effective.get(key).map_err(|e| Report::config(&e, None))?;
     let Lookup::Setting(entry) = &found else {
-        return Err(Report::usage(format!("{key} is a group of settings; give one of its keys"))
-            .hint("see its keys", format!("tenure config get {key}")));
+        return Err(Report::usage(format!("{key} is a group of settings; give one of its keys")));
     };
     let mut text = Text::new();
     if changed {
@@ -151,5 +151,5 @@ fn answer(
         "inEffect": wins,
     });
     let answer = Answer::new(data, text);
-    Ok(if untrusted { answer.hint("see it and decide", "tenure trust") } else { answer })
+    Ok(if untrusted { answer.hint(hints::trust_settings()) } else { answer })
 }

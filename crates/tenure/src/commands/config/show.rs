@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use tenure_core::config::{Authority, Config, Origin};
+use tenure_core::hints;
 
 use super::{object, resolved};
 use crate::answer::Answer;
@@ -69,5 +70,5 @@ fn note_ignored(config: &Config, mut answer: Answer) -> Answer {
         untrusted.join(", ")
     );
     answer.text.styled(Style::Warn, line);
-    answer.hint("see them and decide", "tenure trust")
+    answer.hint(hints::trust_settings())
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use tenure_core::ErrorCode;
 use tenure_core::config::{Config, Document, Layer, Layers};
+use tenure_core::hints;
 
 use super::{project, resolved};
 use crate::answer::Answer;
@@ -48,8 +49,9 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
 /// Validates one file on top of the defaults.
 pub(super) fn alone(path: &std::path::Path, shown: &str) -> CommandResult<()> {
     let text = std::fs::read(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Report::usage(format!("there is no file {shown}"))
-            .hint("see the configuration files", "tenure config path"),
+        std::io::ErrorKind::NotFound => {
+            Report::usage(format!("there is no file {shown}")).hint(hints::list_config_files())
+        }
         _ => Report::io(&error, ErrorCode::Config, "read", path),
     })?;
     let text = String::from_utf8(text)

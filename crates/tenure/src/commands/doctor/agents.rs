@@ -55,7 +55,7 @@ pub(super) fn examine(app: &App<'_>, project: Option<&Project>, found: &mut Exam
             Ok(_) => continue,
             Err(error) => {
                 let command = match error {
-                    PresetError::Access { source, .. } => source.remedy().1.to_owned(),
+                    PresetError::Access { source, .. } => source.hint().command,
                     _ => preset::any_runnable(&source).map_or_else(
                         || "tenure config edit".to_owned(),
                         |other| {
@@ -88,7 +88,7 @@ fn sandbox(app: &App<'_>, agent: &AgentCommand, found: &mut Examination) {
         }
         _ => {
             let sentence = format!("{}: bwrap cannot start its sandbox on this machine", agent.preset);
-            found.findings.push(Finding::warning("agents", sentence, AccessError::NoSandbox.remedy().1));
+            found.findings.push(Finding::warning("agents", sentence, AccessError::NoSandbox.hint().command));
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 use tenure_core::ErrorCode;
+use tenure_core::hints::{self, Hint};
 use tenure_runner::can_supervise;
 
-use crate::answer::{Answer, Hint};
+use crate::answer::Answer;
 use crate::app::App;
 use crate::report::{CommandResult, Report};
 use crate::supervised;
@@ -132,7 +133,7 @@ fn answer(app: &mut App<'_>, found: &Examination, fixed: &[Finding]) -> CommandR
     }
     let mut hints: Vec<Hint> = Vec::new();
     if found.findings.iter().any(|finding| finding.fixable) {
-        hints.push(Hint::new("fix what can be fixed", "tenure doctor --fix"));
+        hints.push(hints::fix());
     }
     if problems == 0 {
         let mut answer = Answer::new(data, text);

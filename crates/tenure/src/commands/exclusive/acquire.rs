@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tenure_core::Error;
+use tenure_core::hints::{self, Hint};
 use tenure_core::lease::{Attempt, AttemptState};
 use tenure_lock::{ExclusiveError, ExclusiveLock, Liveness, ProcessInfo};
 use tenure_runner::exclusion;
@@ -60,10 +61,10 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         text.line(format!("Would lock the project for {}", args.holder));
         return Ok(Answer::new(json!({"exclusive": object(&lock, Liveness::Alive)}), text));
     }
-    take(app, &lock, &args.patience)?;
+    take(app, &lock, &args.patience, hints::wait_for_exclusive(quote(&args.holder)))?;
     text.line(format!("Locked for {}", describe(&lock)));
     Ok(Answer::new(json!({"exclusive": object(&lock, Liveness::Alive)}), text)
-        .hint("when you are done", format!("tenure exclusive release --pid {pid}")))
+        .hint(hints::release_exclusive(pid)))
 }
 
 pub(super) fn parent() -> CommandResult<u32> {
@@ -72,12 +73,18 @@ pub(super) fn parent() -> CommandResult<u32> {
 }
 
 /// Acquires the lock and, with `--drain`, waits until no attempt is running.
-pub(super) fn take(app: &mut App<'_>, lock: &ExclusiveLock, patience: &Patience) -> CommandResult<()> {
+/// A refusal has the hint `again`, which waits.
+pub(super) fn take(
+    app: &mut App<'_>,
+    lock: &ExclusiveLock,
+    patience: &Patience,
+    again: Hint,
+) -> CommandResult<()> {
     let root = root(app)?;
     let open = app.open()?;
     let (judge, wait) = (app.env.judge.clone(), app.asked_patience(&open, patience.wait));
     let drain = app.asked_patience(&open, patience.drain);
-    place(app, lock, &root, wait)?;
+    place(app, lock, &root, wait, again)?;
     let Some(drain) = drain else { return Ok(()) };
     let drained = until(app, drain, "running attempts to end", || {
         let attempts = open.read(|view| view.open_attempts())?;
@@ -96,13 +103,19 @@ pub(super) fn take(app: &mut App<'_>, lock: &ExclusiveLock, patience: &Patience)
     drained
 }
 
-fn place(app: &mut App<'_>, lock: &ExclusiveLock, root: &Path, wait: Option<Duration>) -> CommandResult<()> {
+fn place(
+    app: &mut App<'_>,
+    lock: &ExclusiveLock,
+    root: &Path,
+    wait: Option<Duration>,
+    again: Hint,
+) -> CommandResult<()> {
     let first = match exclusion::place(root, lock) {
         Ok(()) => return Ok(()),
         Err(error) => error,
     };
     let (ExclusiveError::Held(_), Some(wait)) = (&first, wait) else {
-        return Err(refused(first, lock));
+        return Err(refused(first, again));
     };
     until(app, wait, "the exclusive lock", || match exclusion::place(root, lock) {
         Ok(()) => Ok(None),
@@ -111,14 +124,11 @@ fn place(app: &mut App<'_>, lock: &ExclusiveLock, root: &Path, wait: Option<Dura
     })
 }
 
-/// A refusal to `lock`, which can be repeated with `--wait`.
-fn refused(error: ExclusiveError, lock: &ExclusiveLock) -> Report {
+fn refused(error: ExclusiveError, again: Hint) -> Report {
     let is_held = matches!(error, ExclusiveError::Held(_));
     let mut report = failed(error);
     if is_held {
-        let command = format!("tenure exclusive acquire --wait --holder {}", quote(&lock.holder));
-        report.hints.clear();
-        report = report.hint("wait for it", command);
+        report.hints = vec![again];
     }
     report
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use tenure_core::hints;
 use tenure_core::{ErrorCode, Timestamp};
 use tenure_lock::{ExclusiveError, ExclusiveLock, ExclusiveStatus, Liveness};
 use tenure_runner::exclusion;
@@ -82,13 +83,13 @@ fn failed(error: ExclusiveError) -> Report {
                         .into(),
                 );
             }
-            report.hint("see the holder", "tenure exclusive status")
+            report.hint(hints::show_exclusive())
         }
         ExclusiveError::Malformed { path, source } => {
             let mut report = Report::new(ErrorCode::ExclusiveLocked, format!("{}: {source}", path.display()));
             *report.details = json!({"path": path, "malformed": source.why});
             report.context.push("The project counts as locked until the file is repaired or removed.".into());
-            report.hint("remove it", "tenure exclusive release --force")
+            report.hint(hints::remove_exclusive())
         }
         ExclusiveError::Io { source, .. } if is_permission(&source) => {
             Report::new(ErrorCode::PermissionDenied, format!("cannot access the lock file: {source}"))

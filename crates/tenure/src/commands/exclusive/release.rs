@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use tenure_core::ErrorCode;
+use tenure_core::hints;
 use tenure_lock::{ExclusiveError, ExclusiveLock, ExclusiveStatus, Liveness, Release};
 use tenure_runner::exclusion;
 
@@ -55,7 +56,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
                     ErrorCode::General,
                     "the lock was taken over by another holder meanwhile",
                 )
-                .hint("see the holder", "tenure exclusive status")),
+                .hint(hints::show_exclusive())),
                 _ => {
                     text.line(format!("Took the project from {}", describe(&lock)));
                     Ok(Answer::new(json!({"exclusive": null, "forced": true}), text))

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tenure_core::ErrorCode;
+use tenure_core::hints;
 use tenure_lock::{ExclusiveLock, Release};
 use tenure_runner::{Process, Signal, exclusion, limit_for, signal_of, until_any};
 
@@ -16,6 +17,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::interrupt::Interrupts;
 use crate::report::{CommandResult, Report};
+use crate::shell_quote::quote;
 use crate::sys;
 use crate::text::Text;
 
@@ -44,11 +46,12 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         return Err(Report::usage(
             "`exclusive run` does not support --dry-run; use it with `exclusive acquire`",
         )
-        .hint("see whether the project is locked", "tenure exclusive status"));
+        .hint(hints::check_exclusive()));
     }
     let root = root(app)?;
     let lock = ExclusiveLock::new(&args.holder, env!("CARGO_PKG_VERSION"));
-    take(app, &lock, &args.patience)?;
+    let words: Vec<String> = args.command.iter().map(|word| quote(&word.to_string_lossy())).collect();
+    take(app, &lock, &args.patience, hints::repeat_exclusive(quote(&args.holder), words.join(" ")))?;
     let ended = supervise(app, &root, &lock, &args.command);
     let released = exclusion::release(&root, |folder| lock.release_acquisition(folder));
     let status = ended?;

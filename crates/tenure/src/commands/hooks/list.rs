@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use tenure_core::Timestamp;
 use tenure_core::config::{Hook, HookAction};
+use tenure_core::hints;
 use tenure_runner::hooks::LogEntry;
 
 use crate::answer::Answer;
@@ -48,7 +49,7 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> CommandResult<Answer> {
         let line =
             format!("The project is not trusted, so these of its hooks do not run: {}", ignored.join(", "));
         answer.text.styled(Style::Warn, line);
-        answer = answer.hint("see them and decide", "tenure trust");
+        answer = answer.hint(hints::trust_settings());
     }
     Ok(answer)
 }

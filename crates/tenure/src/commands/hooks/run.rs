@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use tenure_core::config::{Hook, HookEvent};
+use tenure_core::hints;
 use tenure_core::id::TaskId;
 use tenure_core::task::Task;
 use tenure_core::{Error, ErrorCode, wire};
@@ -100,16 +101,14 @@ fn context_of(
 ) -> CommandResult<HookContext> {
     let (now, judge) = (app.env.clock.now(), app.env.judge.as_ref());
     let context = HookContext::new(event, now);
-    let missing = || {
-        Report::usage(format!("{event} needs a task: give one with --task"))
-            .hint("see all tasks", "tenure tasks list --status all")
-    };
+    let missing =
+        || Report::usage(format!("{event} needs a task: give one with --task")).hint(hints::list_tasks());
     match event {
         HookEvent::ProjectCompleted => Ok(context),
         HookEvent::RunnerStarted | HookEvent::RunnerStopped | HookEvent::RunnerFailed => Err(Report::usage(
             format!("{event} is an event of runners; use `tenure hooks test` to try a hook"),
         )
-        .hint("see all hooks", "tenure hooks list")),
+        .hint(hints::list_hooks())),
         HookEvent::SectionCompleted => {
             let section = task.ok_or_else(missing)?.section.as_ref();
             let id = section.ok_or_else(|| Report::usage("that task has no section"))?.id.clone();

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use tenure_core::config::{Hook, HookEvent};
+use tenure_core::hints;
 use tenure_core::{Error, ErrorCode};
 use tenure_runner::hooks::{HookContext, preview, run as run_hook};
 
@@ -67,5 +68,5 @@ fn unknown(name: &str, hooks: &[Hook]) -> Report {
     } else {
         format!("the hooks are {}", names.join(", "))
     };
-    Report::usage(format!("there is no hook {name:?}; {known}")).hint("see all hooks", "tenure hooks list")
+    Report::usage(format!("there is no hook {name:?}; {known}")).hint(hints::list_hooks())
 }

@@ -1,6 +1,7 @@
 //! Resumes a job under its resume lock and its lease, with its original definition, from where it was interrupted.
 
 use serde_json::json;
+use tenure_core::hints;
 use tenure_core::job::{Definition, Job, JobState};
 use tenure_core::lease::Lease;
 use tenure_core::rules::{self, TakeUp, TakenUp};
@@ -112,7 +113,7 @@ pub(super) fn carry_out(
     let mut report = Report::interrupted(u8::try_from(128 + signal).unwrap_or(1));
     report.message = format!("interrupted; {}", progress::sentence(&summary.job));
     *report.details = answer.data;
-    Err(report.hint("resume it", format!("tenure resume {}", short(&job.id))))
+    Err(report.hint(hints::resume(short(&job.id))))
 }
 
 fn finished_already(open: &Open<'_>, job: &Job) -> CommandResult<Answer> {
@@ -150,6 +151,5 @@ fn changes(
     }
     let error = Error::DefinitionChanged { what: format!("job {}", job.name), changes };
     let report = Report::from(error).note(format!("The items are in {list}."));
-    Err(report
-        .hint("resume with the new items", format!("tenure resume {} --accept-changes", short(&job.id))))
+    Err(report.hint(hints::accept_items(short(&job.id))))
 }

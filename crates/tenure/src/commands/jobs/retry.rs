@@ -1,5 +1,6 @@
 //! `tenure jobs retry`.
 
+use tenure_core::hints;
 use tenure_core::job::JobState;
 use tenure_core::reference;
 
@@ -26,7 +27,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     let job = open.read(|view| reference::job(view, &args.job))?;
     if job.state == JobState::Cancelled {
         return Err(Report::usage(format!("job {} was cancelled", job.name))
-            .hint("see its results", format!("tenure jobs show {}", short(&job.id))));
+            .hint(hints::show_results(short(&job.id))));
     }
     let options =
         ResumeOptions { retry_failed: true, accept_changes: args.accept_changes, ..ResumeOptions::default() };

@@ -1,6 +1,7 @@
 //! `tenure jobs show`.
 
 use serde_json::json;
+use tenure_core::hints;
 use tenure_core::{ErrorCode, reference, wire};
 
 use super::progress::sentence;
@@ -36,8 +37,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         })?;
         let Some((item, history)) = found else {
             let message = format!("job {} has no item {number}", job.name);
-            return Err(Report::new(ErrorCode::JobNotFound, message)
-                .hint("see the job", format!("tenure jobs show {}", short(&job.id))));
+            return Err(Report::new(ErrorCode::JobNotFound, message).hint(hints::show_job(short(&job.id))));
         };
         let mut text = Text::new();
         text.styled(Style::Bold, format!("Item {number} of {}", job.name))

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
+use tenure_core::hints;
 use tenure_core::job::{Backoff, Definition, ItemSource, Job, JobOptions, OnFailure};
 use tenure_core::lease::Lease;
 use tenure_core::{Error, ErrorCode, kernel, rules};
@@ -152,8 +153,8 @@ fn refused(error: Error, name: &str) -> Report {
     }
     report
         .note("It is not finished, and its definition is different.")
-        .hint("resume it unchanged", format!("tenure resume {name}"))
-        .hint("or cancel it first", format!("tenure jobs cancel {name}"))
+        .hint(hints::resume_unchanged(name))
+        .hint(hints::cancel_job(name))
 }
 
 /// Stores the items in batches. The job becomes visible with the last one.

@@ -1,6 +1,7 @@
 //! A job as JSON and as text.
 
 use serde_json::{Value, json};
+use tenure_core::hints;
 use tenure_core::job::{Item, ItemState, Job, JobStatus};
 use tenure_core::store::{ItemFilter, View};
 use tenure_core::{Result, rules, wire};
@@ -57,10 +58,8 @@ pub(super) fn answer(open: &Open<'_>, job: &Job) -> Result<Answer> {
     let answer = Answer::new(serde_json::json!({"job": object}), text).exit(u8::from(job.counts.failed > 0));
     let again = tenure_core::job::JobState::Cancelled != job.state;
     Ok(match (job.counts.failed > 0 && again, status) {
-        (true, _) => answer.hint("retry the dead letters", format!("tenure jobs retry {}", short(&job.id))),
-        (false, JobStatus::Interrupted) => {
-            answer.hint("resume it", format!("tenure resume {}", short(&job.id)))
-        }
+        (true, _) => answer.hint(hints::retry_dead_letters(short(&job.id))),
+        (false, JobStatus::Interrupted) => answer.hint(hints::resume(short(&job.id))),
         _ => answer,
     })
 }

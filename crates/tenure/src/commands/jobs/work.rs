@@ -1,5 +1,6 @@
 //! `tenure jobs work`.
 
+use tenure_core::hints;
 use tenure_core::job::JobState;
 use tenure_core::reference;
 
@@ -25,10 +26,8 @@ pub(crate) struct Args {
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if app.global.dry_run {
-        return Err(Report::usage("`jobs work` does not support --dry-run; use it with `jobs start`").hint(
-            "see the remaining items",
-            format!("tenure jobs show {}", crate::shell_quote::last_arg(&args.job)),
-        ));
+        return Err(Report::usage("`jobs work` does not support --dry-run; use it with `jobs start`")
+            .hint(hints::show_remaining(crate::shell_quote::last_arg(&args.job))));
     }
     let open = app.open()?;
     crate::tracked::refuse(app.env, &open.paths)?;

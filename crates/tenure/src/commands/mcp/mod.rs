@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 
 use tenure_core::ErrorCode;
+use tenure_core::hints;
 use tenure_serve::{Http, Transport};
 
 use crate::answer::Answer;
@@ -111,8 +112,7 @@ impl Drop for AddressFile {
 
 fn listen(app: &mut App<'_>, open: &Open<'_>, address: SocketAddr) -> CommandResult<(Http, AddressFile)> {
     let cannot = |e: std::io::Error| {
-        Report::new(ErrorCode::General, format!("cannot listen on {address}: {e}"))
-            .hint("let the system choose a port", "tenure mcp --http 0")
+        Report::new(ErrorCode::General, format!("cannot listen on {address}: {e}")).hint(hints::choose_port())
     };
     let listener = TcpListener::bind(address).map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;

@@ -1,5 +1,6 @@
 //! Which messages `list` and `wait` show.
 
+use tenure_core::hints;
 use tenure_core::id::TaskId;
 use tenure_core::store::MessageFilter;
 
@@ -49,7 +50,7 @@ impl Filter {
         let identity = app.identity(&self.identity)?;
         if self.mine && !identity.is_named() {
             return Err(Report::usage("--mine needs your identity: give --agent ID, or set TENURE_AGENT")
-                .hint("register an agent", "tenure agents join"));
+                .hint(hints::join()));
         }
         let task = self.task.as_deref().map(|t| open.resolve(t)).transpose()?;
         Ok(MessageFilter {

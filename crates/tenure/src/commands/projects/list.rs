@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::json;
+use tenure_core::hints;
 use tenure_sqlite::Directory;
 
 use super::registry::{MISSING, UNREGISTERED, UNTRUSTED, moved_to, object, state};
@@ -80,13 +81,12 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> CommandResult<Answer> {
     let mut answer = Answer::new(json!({"projects": rows, "total": rows.len()}), text);
     if let Some(path) = missing {
         let path = crate::shell_quote::last_arg(&path.to_string_lossy());
-        answer = answer.hint("unregister a missing project", format!("tenure projects remove {path}"));
+        answer = answer.hint(hints::unregister(path));
     }
     if let Some(path) = untrusted {
         let path = crate::shell_quote::quote(&path.to_string_lossy());
-        answer = answer
-            .hint("see what an untrusted project would run and reach", format!("tenure trust -C {path}"));
+        answer = answer.hint(hints::trust_at(path));
     }
     answer.hints.extend(candidates.into_values());
-    Ok(if rows.is_empty() { answer.hint("create one here", "tenure init") } else { answer })
+    Ok(if rows.is_empty() { answer.hint(hints::init_here()) } else { answer })
 }

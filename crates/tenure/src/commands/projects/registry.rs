@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tenure_core::ErrorCode;
+use tenure_core::hints;
 use tenure_sqlite::{Directory, KnownProject};
 
 use crate::answer::Answer;
@@ -69,7 +70,7 @@ pub(super) fn change(
     let path = sys::real_path(&path).unwrap_or(path);
     let not_registered = || {
         Report::new(ErrorCode::General, format!("{} is not registered", path.display()))
-            .hint("see all projects", "tenure projects list")
+            .hint(hints::list_projects())
     };
     let directory =
         Directory::open_existing(&app.home()?, app.env.clock.clone())?.ok_or_else(not_registered)?;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use tenure_core::config::{Config, Hook, HookEvent, Lookup, Origin};
 use tenure_core::id::TaskId;
@@ -19,19 +19,16 @@ use tenure_runner::hooks::{HookContext, HookFilter, fire};
 use tenure_runner::preset::{
     self, AgentCommand, Conversation, PresetSource, SESSION_MARKERS, UnusablePreset,
 };
-use tenure_runner::processes::children;
 use tenure_runner::prompt::{self, Brief, Role};
 use tenure_runner::spec_section::spec_text;
 use tenure_sqlite::{Directory, KnownRunner};
 
+use super::review_diff;
 use crate::commands::start_attempt;
 use crate::env::Env;
 use crate::hooks::{self, HookProject};
 use crate::project::ProjectPaths;
 use crate::trust::{self, Examined};
-
-/// Maximum number of bytes of a diff in a review prompt.
-const MAX_DIFF_BYTES: usize = 64 * 1024;
 
 pub(super) struct RunnerHost<'a> {
     pub(super) env: &'a Env,
@@ -71,28 +68,7 @@ impl RunnerHost<'_> {
             .ok()?
             .into_iter()
             .next()?;
-        let before = format!("--before={}", first.acquired_at);
-        let base = self.git(&["rev-list", "-1", &before, "HEAD"])?;
-        let base = base.trim();
-        let mut diff =
-            self.git(&["diff", "--no-color", "--no-ext-diff", if base.is_empty() { "HEAD" } else { base }])?;
-        if diff.len() > MAX_DIFF_BYTES {
-            let mut end = MAX_DIFF_BYTES;
-            while !diff.is_char_boundary(end) {
-                end -= 1;
-            }
-            diff.truncate(end);
-            diff.push_str("\n[the rest is omitted]\n");
-        }
-        Some(diff)
-    }
-
-    fn git(&self, args: &[&str]) -> Option<String> {
-        let mut git = Command::new("git");
-        git.arg("-C").arg(&self.root).args(args);
-        git.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let output = children::spawn(&mut git).ok()?.wait_with_output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+        review_diff::since(&self.workdir, first.acquired_at)
     }
 
     fn hook_contexts(&self, what: RunnerEvent<'_>) -> Vec<HookContext> {

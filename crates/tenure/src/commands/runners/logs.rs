@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tenure_core::ErrorCode;
+use tenure_core::hints;
 use tenure_runner::LogReader;
 use tenure_runner::daemon::log::NamedLog;
 use tenure_runner::transcript::{Transcript, split_time};
@@ -179,10 +180,7 @@ fn choose(app: &App<'_>, args: &Args) -> CommandResult<Vec<KnownRunner>> {
     if args.all {
         return Ok(all);
     }
-    let nothing = || {
-        Report::new(ErrorCode::RunnerNotFound, "no such runner")
-            .hint("see all runners", "tenure runners list")
-    };
+    let nothing = || Report::new(ErrorCode::RunnerNotFound, "no such runner").hint(hints::list_runners());
     let mut matching = match &args.id {
         Some(id) => all.into_iter().filter(|k| k.runner.id.starts_with(id.as_str())).collect::<Vec<_>>(),
         None => {
@@ -192,7 +190,7 @@ fn choose(app: &App<'_>, args: &Args) -> CommandResult<Vec<KnownRunner>> {
     };
     if matching.is_empty() && args.id.is_none() {
         return Err(Report::new(ErrorCode::RunnerNotFound, "no runner has run in this project")
-            .hint("start one", "tenure runners start"));
+            .hint(hints::start_runner()));
     }
     if matching.is_empty() {
         return Err(nothing());

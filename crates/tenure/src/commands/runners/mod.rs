@@ -14,6 +14,7 @@ pub(super) mod cron;
 mod list;
 pub(crate) mod logs;
 mod resume;
+mod review_diff;
 pub(crate) mod start;
 pub(crate) mod stop;
 mod wakeup;

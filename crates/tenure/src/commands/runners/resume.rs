@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tenure_core::Error;
+use tenure_core::hints;
 use tenure_core::session::{Session, SessionState};
 use tenure_core::{kernel, reference};
 
@@ -37,7 +38,7 @@ pub(in crate::commands) fn resume(
         return Err(Report::usage(
             "--retry-failed applies to jobs only; reopen a failed task with `tasks retry`",
         )
-        .hint("see the failed tasks", "tenure tasks list --status failed"));
+        .hint(hints::list_failed()));
     }
     let (trusted, asked) = trust::require(app, &open.paths)?;
     if asked {
@@ -49,8 +50,7 @@ pub(in crate::commands) fn resume(
     let changes = session.options.changes_to(&runner_options.session.options);
     if !changes.is_empty() && !options.accept_changes {
         let error = Error::DefinitionChanged { what: format!("session {short}"), changes };
-        let how = format!("tenure resume {short} --accept-changes");
-        return Err(Report::from(error).hint("resume with the new definition", how));
+        return Err(Report::from(error).hint(hints::accept_definition(short)));
     }
     start::refuse_locked_out(app, open)?;
     if app.global.dry_run {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure_core::config::Hook;
+use tenure_core::hints;
 use tenure_core::id::TaskId;
 use tenure_core::runner::Runner;
 use tenure_core::session::SessionOptions;
@@ -140,7 +141,7 @@ pub(super) fn refuse_locked_out(app: &App<'_>, open: &Open<'_>) -> CommandResult
         let mut report =
             Report::new(ErrorCode::ExclusiveLocked, format!("the project is locked exclusively by {who}"));
         *report.details = json!({"lockedBy": skip.holder});
-        return Err(report.hint("see the holder", "tenure exclusive status"));
+        return Err(report.hint(hints::show_exclusive()));
     }
     Ok(())
 }
@@ -149,18 +150,17 @@ pub(super) fn refuse_locked_out(app: &App<'_>, open: &Open<'_>) -> CommandResult
 fn unusable(error: &PresetError, open: &Open<'_>, args: &Args, works: bool, path: Option<&OsStr>) -> Report {
     let mut report = Report::new(ErrorCode::Config, error.to_string());
     if let PresetError::Access { source, .. } = error {
-        let (what, command) = source.remedy();
-        report = report.hint(what, command);
+        report = report.hint(source.hint());
     }
     let Some(other) = preset::any_runnable(&PresetSource::of(&open.config, &open.paths.root, path)) else {
-        return report.hint("define one under presets", "tenure config edit");
+        return report.hint(hints::define_preset());
     };
-    let command = match (works, &args.preset) {
-        (true, Some(_)) => format!("tenure runners start --preset {}", quote(other)),
-        (true, None) => format!("tenure config set runners.preset {}", quote(other)),
-        (false, _) => format!("tenure config set review.preset {}", quote(other)),
-    };
-    report.hint("choose an available one", command)
+    let other = quote(other);
+    report.hint(match (works, &args.preset) {
+        (true, Some(_)) => hints::start_with_preset(other),
+        (true, None) => hints::set_preset(other),
+        (false, _) => hints::set_review_preset(other),
+    })
 }
 
 pub(super) fn options(
@@ -280,10 +280,7 @@ fn launched(data: Value) -> Answer {
         ),
     );
     let id = runner["id"].as_str().unwrap_or_default().to_owned();
-    Answer::new(data, text)
-        .key(id)
-        .hint("see its log", format!("tenure runners logs {short} --follow"))
-        .hint("stop it", format!("tenure runners stop {short}"))
+    Answer::new(data, text).key(id).hint(hints::follow_runner(&short)).hint(hints::stop_runner(&short))
 }
 
 /// A command that runs this program again in the same environment, for the project at `start`, with JSON output.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure_core::ErrorCode;
+use tenure_core::hints;
 use tenure_core::runner::Runner;
 use tenure_runner::Signal;
 use tenure_runner::processes::signal_one;
@@ -74,7 +75,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
             ErrorCode::General,
             format!("runner {short} was asked to stop and is still running"),
         )
-        .hint("see its log", format!("tenure runners logs {short}")));
+        .hint(hints::show_runner_log(short)));
     }
     Ok(Answer::new(json!({"runners": stopped, "total": stopped.len()}), text))
 }
@@ -109,7 +110,7 @@ fn targets(app: &App<'_>, args: &Args) -> CommandResult<Vec<KnownRunner>> {
                 Ok(matching)
             }
             _ => Err(Report::new(ErrorCode::Ambiguous, format!("several runner ids start with {id}"))
-                .hint("see all runners", "tenure runners list")),
+                .hint(hints::list_runners())),
         };
     }
     all.retain(|k| !k.runner.status.is_over());
@@ -121,6 +122,5 @@ fn targets(app: &App<'_>, args: &Args) -> CommandResult<Vec<KnownRunner>> {
 }
 
 fn unknown(id: &str) -> Report {
-    Report::new(ErrorCode::RunnerNotFound, format!("there is no runner {id}"))
-        .hint("see all runners", "tenure runners list")
+    Report::new(ErrorCode::RunnerNotFound, format!("there is no runner {id}")).hint(hints::list_runners())
 }

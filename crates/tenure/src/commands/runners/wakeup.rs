@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tenure_core::ErrorCode;
 use tenure_core::clock::SinceBoot;
 use tenure_core::config::TrustState;
+use tenure_core::hints::Hint;
 use tenure_core::rules::park_misconfigured;
 use tenure_core::runner::Runner;
 use tenure_runner::daemon::log::DaemonLog;
@@ -21,7 +22,7 @@ use tenure_runner::wakeup::{self, Decision, NotStarted, Recheck, Target, Verdict
 use tenure_sqlite::{Directory, IdleProject, KnownProject};
 
 use super::start;
-use crate::answer::{Answer, Hint};
+use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::candidates::unregistered;
 use crate::cli::Global;

@@ -1,6 +1,7 @@
 //! `tenure sessions show`.
 
 use serde_json::json;
+use tenure_core::hints;
 use tenure_core::reference;
 
 use super::{object, style};
@@ -49,5 +50,5 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     }
     let answer = Answer::new(json!({"session": object}), text);
     let resumable = matches!(status, "interrupted" | "failed");
-    Ok(if resumable { answer.hint("resume it", format!("tenure resume {short}")) } else { answer })
+    Ok(if resumable { answer.hint(hints::resume(short)) } else { answer })
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 use tenure_core::ErrorCode;
+use tenure_core::hints;
 
 use super::file::{Plan, text_of, unreadable};
 use super::{Args, Client, block, claude_settings, program};
@@ -77,11 +78,7 @@ pub(super) fn run(app: &App<'_>, args: &Args, file: &str) -> CommandResult<Answe
     let changed = plans.iter().any(|(_, plan)| plan.changes());
     let data = json!({"client": name, "changed": changed, "removed": args.remove, "parts": parts});
     let answer = Answer::new(data, text);
-    Ok(if args.remove {
-        answer
-    } else {
-        answer.hint("check it later", format!("tenure setup {name} --check"))
-    })
+    Ok(if args.remove { answer } else { answer.hint(hints::check_client(name)) })
 }
 
 fn check(app: &App<'_>, client: Client, file: &str) -> CommandResult<Answer> {
@@ -110,7 +107,7 @@ fn check(app: &App<'_>, client: Client, file: &str) -> CommandResult<Answer> {
         report.context.extend(lines.iter().map(|line| format!("  {line}")));
         *report.details = json!({"client": name, "parts": data});
         let helps = parts.iter().any(|(_, _, state, _)| !["current", "disabled"].contains(state));
-        return Err(if helps { report.hint("set it up", format!("tenure setup {name}")) } else { report });
+        return Err(if helps { report.hint(hints::set_up(name)) } else { report });
     }
     let mut text = Text::new();
     text.styled(Style::Good, format!("{name} is set up"));

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tenure_core::ErrorCode;
+use tenure_core::hints;
 
 use super::file::{Change, Plan, text_of, unreadable};
 use super::mcp_check::try_out;
@@ -34,7 +35,7 @@ fn file(app: &App<'_>, client: Client) -> CommandResult<PathBuf> {
         Client::Copilot => in_home(app, "COPILOT_HOME", ".copilot", "mcp-config.json"),
         Client::AgentsMd => {
             Err(Report::usage("--mcp needs a client; agents-md is a file that many clients read")
-                .hint("for example", "tenure setup codex --mcp"))
+                .hint(hints::set_up_mcp_example()))
         }
     }
 }
@@ -94,11 +95,7 @@ pub(super) fn run(app: &App<'_>, args: &Args) -> CommandResult<Answer> {
     };
     let data = json!({"client": name, "path": plan.path, "changed": plan.changes(), "removed": args.remove});
     let answer = Answer::new(data, text);
-    Ok(if args.remove {
-        answer
-    } else {
-        answer.hint("check that it works", format!("tenure setup {name} --mcp --check"))
-    })
+    Ok(if args.remove { answer } else { answer.hint(hints::check_mcp(name)) })
 }
 
 fn check(app: &App<'_>, client: Client, path: &Path) -> CommandResult<Answer> {
@@ -107,8 +104,8 @@ fn check(app: &App<'_>, client: Client, path: &Path) -> CommandResult<Answer> {
     let text = text_of(path)?.unwrap_or_default();
     let entry = read(client, &text).map_err(|why| unreadable(path, &why, BY_HAND))?;
     let Some(entry) = entry else {
-        let setup = format!("tenure setup {name} --mcp");
-        return Err(failed(format!("{name} is not set up in {}", path.display())).hint("set it up", setup));
+        let report = failed(format!("{name} is not set up in {}", path.display()));
+        return Err(report.hint(hints::set_up_mcp(name)));
     };
     let root = app.find().map_or_else(|_| app.env.cwd.clone(), |project| project.paths.root);
     let worked = try_out(app, &entry, &root);

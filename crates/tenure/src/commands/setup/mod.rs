@@ -1,5 +1,7 @@
 //! `tenure setup`: writes tenure's instructions, hooks and MCP server into the files of a client.
 
+use tenure_core::hints;
+
 use crate::answer::Answer;
 use crate::app::App;
 use crate::report::{CommandResult, Report};
@@ -80,8 +82,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     }
     let Some(file) = instructions::file_of(args.client) else {
         return Err(Report::usage("vscode reads its instructions from AGENTS.md")
-            .hint("write AGENTS.md", "tenure setup agents-md")
-            .hint("or use MCP", "tenure setup vscode --mcp"));
+            .hint(hints::write_agents_md())
+            .hint(hints::use_mcp()));
     };
     instructions::run(app, &args, file)
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tenure_core::ErrorCode;
+use tenure_core::hints;
 
 use super::contents_json;
 use super::scratch::Scratch;
@@ -54,8 +55,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         "store": contents_json(&open.source, contents),
         "file": file.to_string_lossy(),
     });
-    let restore = format!("tenure store restore {}", last_arg(&file.to_string_lossy()));
-    Ok(Answer::new(data, text).hint("restore it", restore))
+    Ok(Answer::new(data, text).hint(hints::restore(last_arg(&file.to_string_lossy()))))
 }
 
 fn exists(file: &Path) -> Report {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
+use tenure_core::hints;
 use tenure_core::store::{RowCounts, StoreAt, count_movable_rows, move_store};
 use tenure_core::{Error, ErrorCode};
 
@@ -31,8 +32,9 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let target = target(app, &open, &args.to)?;
     if target.shown() == open.source.shown() {
-        return Err(Report::usage(format!("the project already uses {}", target.shown()))
-            .hint("see store.url", "tenure config show"));
+        return Err(
+            Report::usage(format!("the project already uses {}", target.shown())).hint(hints::show_config())
+        );
     }
     let from = StoreAt { store: open.store.movable(), url: &open.source.url() };
     let judge = open.env.judge.as_ref();
@@ -56,10 +58,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if app.global.dry_run {
         return Ok(answer);
     }
-    Ok(answer.hint(
-        "use the new store",
-        format!("tenure config set store.url {}", quote(setting_of(&target.url()))),
-    ))
+    Ok(answer.hint(hints::use_new_store(quote(setting_of(&target.url())))))
 }
 
 fn target(app: &App<'_>, open: &Open<'_>, to: &str) -> CommandResult<Source> {
@@ -71,7 +70,7 @@ fn target(app: &App<'_>, open: &Open<'_>, to: &str) -> CommandResult<Source> {
     let database = open.paths.database();
     if !path.is_empty() && app.env.cwd.join(PathBuf::from(path)) != database {
         return Err(Report::usage(format!("a project's database file is {}", database.display()))
-            .hint("save a copy in another file", format!("tenure store backup {}", quote(path))));
+            .hint(hints::back_up_to(quote(path))));
     }
     Ok(Source::Sqlite { path: database, options })
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tenure_core::ErrorCode;
 use tenure_core::error::TaskName;
+use tenure_core::hints;
 use tenure_core::lease::{Attempt, Resource, ResourceKind};
 use tenure_lock::ProcessIdentity;
 
@@ -66,8 +67,7 @@ fn check_folder(open: &Open<'_>, task: &TaskName, path: &Path) -> CommandResult<
 pub(crate) fn cannot_open(error: &std::io::Error, task: &TaskName, path: &Path) -> Report {
     if error.kind() == std::io::ErrorKind::NotFound {
         let gone = format!("the log of {} was removed: {}", task.key, path.display());
-        return Report::new(ErrorCode::TaskNotFound, gone)
-            .hint("see how long logs are kept", "tenure config get runners.logRetention");
+        return Report::new(ErrorCode::TaskNotFound, gone).hint(hints::show_log_retention());
     }
     Report::io(error, ErrorCode::General, "read", path)
 }

@@ -2,6 +2,7 @@
 
 use tenure_core::ErrorCode;
 use tenure_core::error::TaskName;
+use tenure_core::hints;
 use tenure_core::holder::{Caller, Incarnation, ProcessIdentity};
 
 use super::claim_args::ClaimArgs;
@@ -70,7 +71,7 @@ fn suggest_waiting(report: Report, args: &Args) -> Report {
     let agent =
         args.identity.agent.as_deref().map(|id| format!(" --agent {}", quote(id))).unwrap_or_default();
     let task = crate::shell_quote::last_arg(&args.claim.task);
-    report.hint("wait for it", format!("tenure tasks claim --wait 30m{agent} {task}"))
+    report.hint(hints::repeat_claim(agent, task))
 }
 
 fn living(pid: u32) -> CommandResult<Incarnation> {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure_core::duration::{format_rounded, format_short};
+use tenure_core::hints;
 use tenure_core::holder::Incarnation;
 use tenure_core::id::LeaseKey;
 use tenure_core::kernel::{self, Grant};
@@ -56,9 +57,9 @@ pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool, asked_ttl: Opti
     // The text has the same commands under "Remember to".
     if app.printer.json {
         answer = answer
-            .hint("renew before it expires", format!("tenure task renew {key} --agent {agent}"))
-            .hint("mark it done", format!("tenure task done {key} --agent {agent}"))
-            .hint("if you cannot finish it", format!("tenure task release {key} --agent {agent} -m WHY"));
+            .hint(hints::renew(key, &agent))
+            .hint(hints::finish(key, &agent))
+            .hint(hints::give_up(key, &agent));
     }
     answer
 }

@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 use tenure_core::Error;
 use tenure_core::config::HookEvent;
+use tenure_core::hints;
 use tenure_core::holder::Caller;
 use tenure_core::id::TaskId;
 use tenure_core::import::{self, Format, Import};
@@ -166,8 +167,7 @@ fn report_of(error: Error, name: &str, argument: &str) -> Report {
         report.message = format!("{name}: {}", report.message);
     }
     if is_known {
-        let command = format!("tenure tasks import --update --dry-run {}", shell_quote::last_arg(argument));
-        return report.hint("see what an update would change", command);
+        return report.hint(hints::preview_update(shell_quote::last_arg(argument)));
     }
     report
 }

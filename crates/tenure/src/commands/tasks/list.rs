@@ -1,6 +1,7 @@
 //! `tenure tasks list`.
 
 use serde_json::{Value, json};
+use tenure_core::hints;
 use tenure_core::store::{ComputedState, SortBy, TaskFilter, TaskOrder, View, Viewer};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{reference, wire};
@@ -110,7 +111,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let identity = app.identity(&IdentityArgs::agent(args.agent.as_deref()))?;
     if args.mine && !identity.is_named() {
         return Err(Report::usage("--mine needs your identity: give --agent ID, or set TENURE_AGENT")
-            .hint("register an agent", "tenure agents join"));
+            .hint(hints::join()));
     }
     if args.global {
         return global(app, &args, &identity, &wanted);

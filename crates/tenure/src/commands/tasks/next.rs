@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tenure_core::error::TaskName;
+use tenure_core::hints;
 use tenure_core::kernel::{self, Terms};
 use tenure_core::{Error, reference};
 
@@ -39,9 +40,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if args.wait.is_some() && !args.claim {
-        return Err(
-            Report::usage("--wait needs --claim").hint("claim one", "tenure tasks next --claim --wait")
-        );
+        return Err(Report::usage("--wait needs --claim").hint(hints::wait_for_next()));
     }
     if args.claim {
         supervised::check(app.env, "tasks next --claim")?;
@@ -62,8 +61,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         })?;
         let mut text = Text::new();
         text.styled(Style::Bold, task.key.clone()).and(Style::Plain, format!("  {}", task.title));
-        let claim = format!("tenure tasks claim {}", task.key);
-        return Ok(Answer::new(view::data(app, &task), text).key(&task.key).hint("claim it", claim));
+        let hint = hints::claim(&task.key);
+        return Ok(Answer::new(view::data(app, &task), text).key(&task.key).hint(hint));
     }
     let patience = app.asked_patience(&open, args.wait);
     let joined = claim::join_if_anonymous(app, &mut identity);

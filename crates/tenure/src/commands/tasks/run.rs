@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use serde_json::{Value, json};
 use tenure_core::ErrorCode;
 use tenure_core::error::TaskName;
+use tenure_core::hints;
 use tenure_core::kernel::{self, Grant, Terms};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_runner::hooks::HookContext;
@@ -51,10 +52,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if app.global.dry_run {
-        return Err(Report::usage("`tasks run` does not support --dry-run; use it with `tasks claim`").hint(
-            "see whether you could claim it",
-            format!("tenure tasks claim --dry-run {}", crate::shell_quote::last_arg(&args.claim.task)),
-        ));
+        return Err(Report::usage("`tasks run` does not support --dry-run; use it with `tasks claim`")
+            .hint(hints::try_claim(crate::shell_quote::last_arg(&args.claim.task))));
     }
     let open = app.open()?;
     let mut identity = app.identity(&args.identity)?;
@@ -240,7 +239,7 @@ fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: CommandEnd) ->
             );
             report.message = message;
             report.exit = Some(exit.map_or(stopped, code_of));
-            Err(report.hint("apply it once the store answers", "tenure locks cleanup"))
+            Err(report.hint(hints::apply_kept_outcome()))
         }
         CommandEnd::NotBegun { signal } => Err(Report::interrupted(code_of(Exit::Signal(signal)))),
     }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 use tenure_core::event::Event;
+use tenure_core::hints;
 use tenure_core::holder::Judge;
 use tenure_core::id::TaskId;
 use tenure_core::kernel;
@@ -111,9 +112,9 @@ pub(crate) fn show(
     };
     let answer = Answer::new(json!(data), text);
     Ok(if task.ready {
-        answer.hint("claim it", format!("tenure tasks claim {}", task.key))
+        answer.hint(hints::claim(&task.key))
     } else if task.status == TaskStatus::Failed {
-        answer.hint("open it again", format!("tenure tasks retry {}", task.key))
+        answer.hint(hints::retry(&task.key))
     } else {
         answer
     })

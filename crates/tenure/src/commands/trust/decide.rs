@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use tenure_core::config::TrustState;
+use tenure_core::hints;
 use tenure_core::{Error, ErrorCode};
 
 use super::question::{ask, describe};
@@ -39,7 +40,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         *report.details = json!({"path": examined.root});
         return Err(report
             .note("A machine without a person, such as a CI runner, sets TENURE_TRUST=1, or the hash of what it expects.")
-            .hint("see what it would run and reach, and its hash", "tenure trust --show"));
+            .hint(hints::show_trust()));
     }
     crate::ownership::check(&paths, app.env)?;
     crate::tracked::refuse(app.env, &paths)?;
@@ -59,7 +60,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     }
     examined.save(app.env)?;
     text.styled(Style::Good, "Trusted").and(Style::Plain, format!(" {}", examined.root.display()));
-    Ok(answer(app, &examined, TrustState::Trusted, text).hint("withdraw it", "tenure untrust"))
+    Ok(answer(app, &examined, TrustState::Trusted, text).hint(hints::untrust()))
 }
 
 /// A clone that `tenure init` has not run in can be trusted as well: its file may name a store.

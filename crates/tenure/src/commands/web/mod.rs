@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tenure_core::ErrorCode;
+use tenure_core::hints;
 use tenure_core::text::escape_line;
 use tenure_serve::web::{Address, Sessions, Web};
 
@@ -99,8 +100,7 @@ fn listen(wanted: Option<SocketAddr>, last: Option<u16>) -> CommandResult<TcpLis
 
 fn cannot_listen(address: Option<SocketAddr>, error: &std::io::Error) -> Report {
     let at = address.map(|address| format!(" on {address}")).unwrap_or_default();
-    Report::new(ErrorCode::General, format!("cannot listen{at}: {error}"))
-        .hint("let the system choose a port", "tenure web --http 0")
+    Report::new(ErrorCode::General, format!("cannot listen{at}: {error}")).hint(hints::choose_web_port())
 }
 
 /// A name of its own, because browsers send cookies to every port of a name, and agents start servers on other ports. Where such

@@ -4,8 +4,8 @@ use ratatui_core::style::Modifier;
 use ratatui_core::terminal::Frame;
 use ratatui_core::text::{Line, Span};
 use tenure_core::board::{EventLine, TaskDetail};
+use tenure_core::hints::Hint;
 use tenure_core::lease::{Attempt, AttemptState, LeaseState};
-use tenure_core::why::Hint;
 use tenure_core::{Timestamp, wire};
 use tenure_runner::transcript::EntryKind;
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 use tenure_core::ErrorCode;
+use tenure_core::hints;
 use tenure_runner::timer::{self, Kind, TimerCall, TimerError};
 
 use super::timers::{self, With};
@@ -51,14 +52,10 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     }});
     if let Some(command) = &installed.enable {
         app.printer.warn(&format!("{} did not enable the timer", kind.as_str()));
-        return Ok(Answer::new(data, text).hint("enable it", command));
+        return Ok(Answer::new(data, text).hint(hints::enable_timer(command)));
     }
-    let answer = Answer::new(data, text).hint("see whether it fires", "tenure runners cron status");
-    Ok(if kind == Kind::Systemd {
-        answer.hint("keep it running while you are logged out", "loginctl enable-linger")
-    } else {
-        answer
-    })
+    let answer = Answer::new(data, text).hint(hints::show_timer());
+    Ok(if kind == Kind::Systemd { answer.hint(hints::linger()) } else { answer })
 }
 
 /// The existing folders of `PATH` in order, without duplicates.

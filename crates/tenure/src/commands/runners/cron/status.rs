@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use tenure_core::duration::format_rounded;
+use tenure_core::hints;
 
 use super::timers::{self, With};
 use crate::answer::Answer;
@@ -61,7 +62,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     }
     let answer = Answer::new(json!({"timers": rows, "total": rows.len()}), text);
     Ok(if none || found.iter().any(|timer| timer.missing_binary().is_some()) {
-        answer.hint("install a timer", "tenure runners cron install")
+        answer.hint(hints::install_timer())
     } else {
         answer
     })

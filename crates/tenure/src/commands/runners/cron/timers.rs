@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tenure_core::hints;
 use tenure_core::{ErrorCode, Timestamp};
 use tenure_runner::timer::{self, Kind, Machine, TimerEntry, TimerError};
 use tenure_sqlite::Directory;
@@ -50,9 +51,9 @@ pub(super) fn failed(error: TimerError) -> Report {
     match error {
         TimerError::NoProgram("crontab") => report
             .note("Any other scheduler may call `tenure runners wakeup --quiet` once a minute.")
-            .hint("what it would do now", "tenure runners wakeup --dry-run"),
+            .hint(hints::preview_wakeup()),
         TimerError::TooLong(_) => Report { code: ErrorCode::InvalidArguments, ..report }
-            .hint("use a shorter PATH", "PATH=/usr/local/bin:/usr/bin:/bin tenure runners cron install"),
+            .note("The line has your PATH: run the command with a shorter one, by the program's whole path."),
         TimerError::Impossible(_) => Report { code: ErrorCode::InvalidArguments, ..report },
         _ => report,
     }
