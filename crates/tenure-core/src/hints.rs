@@ -10,6 +10,10 @@ use std::fmt::Display;
 
 /// A suggested next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::manual_non_exhaustive,
+    reason = "non_exhaustive would let other modules of this crate create one"
+)]
 pub struct Hint {
     /// What the command is for.
     pub why: String,

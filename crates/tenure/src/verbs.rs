@@ -29,8 +29,11 @@ pub(crate) struct Leaf<C> {
     /// How many words name it.
     pub(crate) depth: usize,
     pub(crate) add_args: fn(clap::Command) -> clap::Command,
-    pub(crate) read: Box<dyn Fn(&clap::ArgMatches) -> Result<C, clap::Error>>,
+    pub(crate) read: Read<C>,
 }
+
+/// Reads a command from its parsed arguments.
+pub(crate) type Read<C> = Box<dyn Fn(&clap::ArgMatches) -> Result<C, clap::Error>>;
 
 /// The arguments of a command that has verbs, such as `tenure locks`.
 pub(crate) trait Group {

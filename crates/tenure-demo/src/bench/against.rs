@@ -137,7 +137,7 @@ fn contender(rival: Rival, folder: &TempProject, count: usize) -> Result<Box<dyn
                 let joined: Value = serde_json::from_str(&run(&["agent", "join", "--name", name, "--json"])?)
                     .map_err(Error::bench)?;
                 let id = joined["data"]["agent_id"].as_str().or(joined["data"]["id"].as_str());
-                *name = id.ok_or_else(|| Error::bench("lodestar agent join printed no id"))?.to_owned();
+                id.ok_or_else(|| Error::bench("lodestar agent join printed no id"))?.clone_into(name);
             }
             for number in 1..=count {
                 let key = task_key(number);

@@ -132,9 +132,9 @@ pub(crate) fn router(site: Arc<Site>) -> Router {
         .route_layer(from_fn_with_state(Arc::clone(&site), needs_session));
     let open = Router::new()
         .route("/login", get(login_form).post(login))
-        .route("/style.css", get(|| asset("text/css; charset=utf-8", STYLE)))
-        .route("/board.js", get(|| asset("text/javascript; charset=utf-8", SCRIPT)))
-        .route("/icon.svg", get(|| asset("image/svg+xml", ICON)));
+        .route("/style.css", get(async || asset("text/css; charset=utf-8", STYLE)))
+        .route("/board.js", get(async || asset("text/javascript; charset=utf-8", SCRIPT)))
+        .route("/icon.svg", get(async || asset("image/svg+xml", ICON)));
     Router::new()
         .merge(pages)
         .merge(open)
@@ -236,7 +236,7 @@ fn moved(to: &str) -> Response {
     }
 }
 
-async fn asset(kind: &'static str, text: &'static str) -> Response {
+fn asset(kind: &'static str, text: &'static str) -> Response {
     ([(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-cache")], text).into_response()
 }
 

@@ -67,6 +67,7 @@ pub(crate) fn stop_job() {
 
 /// Readable when something was typed.
 #[cfg(feature = "board")]
+#[expect(clippy::unnecessary_wraps, reason = "Windows has none")]
 pub(crate) fn terminal_input() -> Option<rustix::fd::BorrowedFd<'static>> {
     Some(rustix::stdio::stdin())
 }

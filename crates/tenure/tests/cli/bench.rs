@@ -90,7 +90,8 @@ fn a_comparison_with_a_tool_counts_races_and_times_claims() {
         row.unwrap_or_else(|| panic!("no {what} in {data}"))["value"].as_f64().unwrap()
     };
     for name in ["tenure", "flock", "raw SQLite"] {
-        assert_eq!(value(&format!("races of 8 with one winner, {name}")), 1.0, "{data}");
+        let share = value(&format!("races of 8 with one winner, {name}"));
+        assert!((share - 1.0).abs() < f64::EPSILON, "{data}");
     }
     assert!(value("one claim, flock ÷ tenure") > 0.0 && value("one claim, in this process, tenure") > 0.0);
     assert!(left_in_the_temporary_folder(&env).is_empty());

@@ -1,5 +1,7 @@
 //! The screens of a scenario as text, without what differs from run to run.
 
+use std::fmt::Write as _;
+
 use tenure_testkit::cli::Terminal;
 
 use crate::Desk;
@@ -27,7 +29,7 @@ impl<'a> Screens<'a> {
         let screen = screen.replace(&sandbox, "/tmp/sandbox");
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
         let host = host.trim().to_owned();
-        self.text.push_str(&format!("--- {window}\n"));
+        let _ = writeln!(self.text, "--- {window}");
         for line in screen.trim_end().lines() {
             self.text.push_str(masked(line.trim_end(), &host).trim_end());
             self.text.push('\n');
@@ -64,9 +66,11 @@ fn masked(line: &str, host: &str) -> String {
         match (word.is_empty(), at > 0 && words[at - 1].is_empty()) {
             (true, true) => {}
             (true, false) => text.push(' '),
-            (false, true) => text.push_str(&format!(" {word}")),
             (false, false) if at == 0 => text.push_str(word),
-            (false, false) => text.push_str(&format!(" {word}")),
+            (false, _) => {
+                text.push(' ');
+                text.push_str(word);
+            }
         }
     }
     text

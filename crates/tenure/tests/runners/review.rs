@@ -77,7 +77,7 @@ fn a_reviewer_sees_commits_changes_and_new_files_of_the_task() {
     std::fs::write(project.root().join(".git/info/exclude"), "*.log\n").unwrap();
     let notes = project.root().join("notes.txt");
     std::fs::write(&notes, "private notes\n").unwrap();
-    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    let long_ago = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_hours(24);
     std::fs::File::options().write(true).open(&notes).unwrap().set_modified(long_ago).unwrap();
     let commit = "shell git -c user.name=t -c user.email=t@example.org commit -qm work page.txt";
     project.task(

@@ -226,7 +226,7 @@ fn a_read_only_server_offers_and_makes_no_change() {
 /// As the server derives it.
 fn csrf_of(token: &str) -> String {
     let hash = Sha256::digest(format!("csrf {token}").as_bytes());
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    hash.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
 }
 
 #[test]

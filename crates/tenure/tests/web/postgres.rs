@@ -1,12 +1,7 @@
 //! `tenure web` with real processes, on PostgreSQL: what concerns the store.
 
 #![cfg(feature = "web")]
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a failed expectation is a failed test"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
 
 use tenure_testkit::cli::{StoreKind, Suite};
 

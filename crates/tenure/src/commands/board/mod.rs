@@ -10,7 +10,7 @@ mod run_verb;
 mod screen;
 mod signals;
 mod state;
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;
 mod update;
 mod verbs;

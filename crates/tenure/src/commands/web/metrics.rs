@@ -149,8 +149,8 @@ fn ended_attempts(view: &dyn View, events: &[Event]) -> Result<Vec<EndedAttempt>
 /// What is true now.
 fn current(view: &dyn View, judge: &dyn Judge) -> Result<Metrics> {
     let now = view.now();
-    let mut metrics = Metrics::default();
-    metrics.tasks = TaskStatus::ALL.iter().map(|status| (status.as_str(), 0)).collect();
+    let tasks = TaskStatus::ALL.iter().map(|status| (status.as_str(), 0)).collect();
+    let mut metrics = Metrics { tasks, ..Metrics::default() };
     metrics.tasks.extend(view.count_tasks()?.into_iter().map(|(status, count)| (status.as_str(), count)));
     for lease in view.leases(&LeaseFilter::default())? {
         let state = if lease.state(now, judge) == LeaseState::Live { "live" } else { "lapsed" };

@@ -1,5 +1,7 @@
 //! The four lists on the left.
 
+use std::fmt::Write as _;
+
 use ratatui_core::layout::Rect;
 use ratatui_core::style::Modifier;
 use ratatui_core::terminal::Frame;
@@ -71,11 +73,11 @@ fn title(width: usize, pane: Pane, scene: &Scene, state: &State, look: &Look) ->
     let (line, tone) = if is_focused { ("━", Tone::Bold) } else { ("─", Tone::Dim) };
     let mut text = format!("{number} {name} ");
     if total > 0 {
-        text.push_str(&format!("({}) ", count(total)));
+        let _ = write!(text, "({}) ", count(total));
     }
     if pane == Pane::Tasks {
         if let Some(search) = &state.query.search {
-            text.push_str(&format!("/{} ", short(search, 16)));
+            let _ = write!(text, "/{} ", short(search, 16));
         }
         if state.query.finished {
             text.push_str("with finished ");
@@ -185,15 +187,16 @@ fn group_line(group: &Group, look: &Look, width: usize) -> Line<'static> {
     let sign = if group.tasks.is_some() { '▾' } else { '▸' };
     let mut more = format!(" {} open", count(group.open));
     if group.total > group.open {
-        more.push_str(&format!(" of {}", count(group.total)));
+        let _ = write!(more, " of {}", count(group.total));
     }
     if let Some(of) = &group.holder {
-        more.push_str(&format!(", {} works in it", holder(of)));
+        let _ = write!(more, ", {} works in it", holder(of));
     } else if group.serial {
         more.push_str(", serial");
     }
     if !group.blocked_by.is_empty() {
-        more.push_str(&format!(", after {}", group.blocked_by.join(", ")));
+        more += ", after ";
+        more += &group.blocked_by.join(", ");
     }
     let name = short(&group.name, width.saturating_sub(4));
     let used = 3 + unicode_width::UnicodeWidthStr::width(name.as_str());

@@ -140,7 +140,9 @@ fn broken(line: &str, room: usize) -> Vec<String> {
             used += wide;
         }
     }
-    parts.iter_mut().for_each(|part| part.truncate(part.trim_end().len()));
+    for part in &mut parts {
+        part.truncate(part.trim_end().len());
+    }
     parts
 }
 
