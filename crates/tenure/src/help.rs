@@ -16,7 +16,7 @@ use crate::verbs::Commands as _;
 
 /// The commands in the order in which a new user needs them. A command that is in no group is listed last.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Begin", &["init", "demo", "status", "board", "why", "whoami"]),
+    ("Begin", &["init", "demo", "status", "board", "web", "why", "whoami"]),
     ("Work", &["tasks", "sections", "agents", "msg", "events", "usage"]),
     ("Locks", &["locks", "exclusive"]),
     ("Runners", &["runners", "sessions", "jobs", "resume", "hooks", "projects"]),
