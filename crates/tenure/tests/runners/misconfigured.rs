@@ -27,8 +27,13 @@ fn wake_up(project: &Project, more: &[&str]) -> (String, String) {
 
 /// A project with claude, and the programs of its sandbox.
 fn project() -> Project {
-    let project =
-        Project::with("runners:\n  preset: claude\n  killGrace: 300ms\nlocking: {pollInterval: 1s}");
+    project_with_idle_timeout("0s")
+}
+
+fn project_with_idle_timeout(limit: &str) -> Project {
+    let project = Project::with(&format!(
+        "runners:\n  preset: claude\n  killGrace: 300ms\n  idleTimeout: {limit}\nlocking: {{pollInterval: 1s}}"
+    ));
     project.trust();
     write_program(&project.sandbox().path("bin/claude"), CLAUDE);
     install_sandbox(&project);
@@ -105,7 +110,7 @@ fn wake_up_parks_a_preset_without_its_sandbox_until_that_is_installed() {
 
 #[test]
 fn a_runner_whose_sandbox_vanishes_parks_its_preset_and_leaves_the_backlog() {
-    let project = project();
+    let project = project_with_idle_timeout("1m");
     project.task("A", &[]);
     let runner = Running::start(command(&project, &["runners", "start", "--foreground"]));
     project.wait_until("A", "completed");
