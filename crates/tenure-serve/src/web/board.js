@@ -61,28 +61,34 @@
     while (at) { const gone = at; at = at.nextSibling; gone.remove(); }
   }
 
-  let isReading, again, last;
-  async function refresh(force) {
-    if (isReading) { again = again || force || 'once'; return; }
-    isReading = true;
-    try {
-      const answer = await fetch(location.href, { headers: { 'x-tenure-script': '1' } });
-      if (answer.status === 401) {
-        disconnect();
-        state('lost', 'signed out');
-        say('The session has ended. Open a new link from the terminal.', true);
-        return;
-      }
-      const text = await answer.text();
-      if (text !== last || force === true) {
-        last = text;
-        show(new DOMParser().parseFromString(text, 'text/html'), force === true);
-      }
-    } catch {
-      // The server is away; the stream reads again when it is back.
-    } finally {
-      isReading = false;
-      if (again) { const how = again; again = null; refresh(how); }
+  // One read at a time. Ends after a read that began after the call.
+  let reading, wanted, forced, last;
+  function refresh(force) {
+    wanted = true;
+    forced ||= force;
+    return reading ||= readWanted();
+  }
+  async function readWanted() {
+    while (wanted) {
+      const force = forced;
+      wanted = forced = false;
+      // Without a server, the stream reads again later.
+      await read(force).catch(() => {});
+    }
+    reading = null;
+  }
+  async function read(force) {
+    const answer = await fetch(location.href, { headers: { 'x-tenure-script': '1' } });
+    if (answer.status === 401) {
+      disconnect();
+      state('lost', 'signed out');
+      say('The session has ended. Open a new link from the terminal.', true);
+      return;
+    }
+    const text = await answer.text();
+    if (text !== last || force) {
+      last = text;
+      show(new DOMParser().parseFromString(text, 'text/html'), force);
     }
   }
   function show(next, force) {
