@@ -15,7 +15,7 @@ CREATE DOMAIN tenure.end_reason AS text COLLATE "C"
 CREATE DOMAIN tenure.event_kind AS text COLLATE "C" CHECK (VALUE IN (
     'task.created', 'task.updated', 'task.status', 'task.deleted',
     'section.created', 'section.updated', 'section.deleted',
-    'lease.acquired', 'lease.revived', 'lease.ended',
+    'lease.acquired', 'lease.revived', 'lease.ended', 'write.rejected',
     'attempt.started', 'attempt.ending', 'attempt.ended',
     'agent.joined', 'agent.left', 'message.sent', 'message.acknowledged',
     'runner.started', 'runner.stopped', 'runner.failed', 'preset.parked', 'preset.unparked',

@@ -315,7 +315,7 @@ CREATE TABLE event_kinds (kind TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 INSERT INTO event_kinds (kind) VALUES
     ('task.created'), ('task.updated'), ('task.status'), ('task.deleted'),
     ('section.created'), ('section.updated'), ('section.deleted'),
-    ('lease.acquired'), ('lease.revived'), ('lease.ended'),
+    ('lease.acquired'), ('lease.revived'), ('lease.ended'), ('write.rejected'),
     ('attempt.started'), ('attempt.ending'), ('attempt.ended'),
     ('agent.joined'), ('agent.left'), ('message.sent'), ('message.acknowledged'),
     ('runner.started'), ('runner.stopped'), ('runner.failed'), ('preset.parked'), ('preset.unparked'),
