@@ -114,6 +114,13 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// All tokens, of whatever kind.
+    pub fn tokens(self) -> u64 {
+        [self.output_tokens, self.cached_tokens, self.cache_write_tokens]
+            .into_iter()
+            .fold(self.input_tokens, u64::saturating_add)
+    }
+
     /// Whether a running total can include `earlier`.
     pub fn covers(self, earlier: Self) -> bool {
         self.input_tokens >= earlier.input_tokens && self.output_tokens >= earlier.output_tokens

@@ -5,72 +5,69 @@ use std::collections::HashMap;
 use crate::error::Result;
 use crate::event::{Event, EventKind};
 use crate::id::{SectionId, TaskId};
-use crate::store::{TaskLookup, View};
+use crate::row_names::RowNames;
+use crate::store::View;
 use serde_json::Value;
 
 /// The names of the tasks and sections in events. A deleted one gets its name from its deletion event, if that was read.
 #[derive(Debug, Default)]
 pub struct Names {
-    tasks: HashMap<TaskId, TaskLabel>,
-    resources: HashMap<String, String>,
+    rows: RowNames,
+    deleted: HashMap<TaskId, DeletedTask>,
 }
 
 #[derive(Debug)]
-struct TaskLabel {
+struct DeletedTask {
     key: String,
     title: String,
 }
 
 impl Names {
     pub fn learn(&mut self, view: &dyn View, events: &[Event]) -> Result<()> {
+        let tasks = events.iter().filter_map(|event| event.task.clone());
+        let sections = events.iter().filter_map(|event| section_id(text_of(event, "resource")?));
+        self.rows.learn(view, tasks, sections)?;
         for event in events {
-            self.learn_resource(view, event)?;
-            let Some(task) = &event.task else { continue };
-            if self.tasks.contains_key(task) {
-                continue;
-            }
-            let found = view.find_tasks(TaskLookup::Id(task.as_str()), 1)?;
-            let found = found.into_iter().next().map(|name| TaskLabel { key: name.key, title: name.title });
-            let deleted = || {
+            if let Some(task) = &event.task
+                && self.rows.task(task).is_none()
+                && let Some(key) = text_of(event, "key")
+            {
                 let title = text_of(event, "title").unwrap_or_default().to_owned();
-                text_of(event, "key").map(|key| TaskLabel { key: key.to_owned(), title })
-            };
-            if let Some(label) = found.or_else(deleted) {
-                self.tasks.insert(task.clone(), label);
+                let deleted = DeletedTask { key: key.to_owned(), title };
+                self.deleted.entry(task.clone()).or_insert(deleted);
             }
         }
         Ok(())
     }
 
-    fn learn_resource(&mut self, view: &dyn View, event: &Event) -> Result<()> {
-        let Some(resource) = text_of(event, "resource").filter(|r| !self.resources.contains_key(*r)) else {
-            return Ok(());
-        };
-        if let Some(id) = resource.strip_prefix("section:")
-            && let Some(section) = view.section(&SectionId::new(id))?
-        {
-            self.resources.insert(resource.to_owned(), format!("section:{}", section.name));
-        }
-        Ok(())
+    /// The key and the title of a task.
+    fn task(&self, id: &TaskId) -> Option<(&str, &str)> {
+        let deleted = || self.deleted.get(id).map(|task| (task.key.as_str(), task.title.as_str()));
+        self.rows.task(id).map(|task| (task.key.as_str(), task.title.as_str())).or_else(deleted)
     }
 
     /// The event's subject: a task's key, a section's name, or another id.
     pub fn subject(&self, event: &Event) -> String {
-        let named = |known: &str| self.resources.get(known).map_or(known, String::as_str).to_owned();
-        match &event.task {
-            Some(task) => self.tasks.get(task).map_or(task.as_str(), |label| &label.key).to_owned(),
-            None => text_of(event, "section")
-                .or_else(|| text_of(event, "resource"))
-                .map(named)
-                .unwrap_or_default(),
+        if let Some(task) = &event.task {
+            return self.task(task).map_or(task.as_str(), |(key, _)| key).to_owned();
         }
+        let known = text_of(event, "section").or_else(|| text_of(event, "resource")).unwrap_or_default();
+        let name = section_id(known).and_then(|id| self.rows.section(&id).map(str::to_owned));
+        name.map_or_else(|| known.to_owned(), |name| format!("{SECTION}{name}"))
     }
 
     /// The title of the event's task.
     pub fn title(&self, event: &Event) -> Option<&str> {
-        let label = self.tasks.get(event.task.as_ref()?)?;
-        Some(label.title.as_str()).filter(|title| !title.is_empty())
+        let (_, title) = self.task(event.task.as_ref()?)?;
+        Some(title).filter(|title| !title.is_empty())
     }
+}
+
+/// The start of a section in the detail of an event.
+const SECTION: &str = "section:";
+
+fn section_id(resource: &str) -> Option<SectionId> {
+    resource.strip_prefix(SECTION).map(SectionId::new)
 }
 
 /// The change, or the message.

@@ -146,8 +146,8 @@ mod table {
         // The exclusive lock.
         show_exclusive(): "see the holder" => "tenure exclusive status";
         check_exclusive(): "see whether the project is locked" => "tenure exclusive status";
-        wait_for_exclusive(holder): "wait for it" => "tenure exclusive acquire --wait --holder {holder}";
-        repeat_exclusive(holder, command): "wait for it" => "tenure exclusive run --wait --holder {holder} -- {command}";
+        wait_for_exclusive(options): "wait for it" => "tenure exclusive acquire --wait {options}";
+        repeat_exclusive(options, command): "wait for it" => "tenure exclusive run --wait {options} -- {command}";
         release_exclusive(pid): "when you are done" => "tenure exclusive release --pid {pid}";
         remove_exclusive(): "remove it" => "tenure exclusive release --force";
 

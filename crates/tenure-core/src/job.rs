@@ -253,6 +253,17 @@ pub(crate) fn item_resource(job: &str, number: u64) -> Resource {
     Resource::new(ResourceKind::Item, format!("{job}/{number}"))
 }
 
+impl Resource {
+    /// The job, if this is a job or one of its items.
+    pub(crate) fn job_id(&self) -> Option<&str> {
+        match self.kind {
+            ResourceKind::Job => Some(&self.id),
+            ResourceKind::Item => self.id.rsplit_once('/').map(|(job, _)| job),
+            _ => None,
+        }
+    }
+}
+
 /// The job and item number of a lease on an item.
 pub fn item_of(lease: &Lease) -> Option<(&str, u64)> {
     if lease.resource.kind != ResourceKind::Item {

@@ -37,6 +37,7 @@ pub mod lease;
 pub mod outcome;
 pub mod parking;
 pub mod reference;
+mod row_names;
 pub mod rules;
 pub mod runner;
 pub mod section;

@@ -9,7 +9,7 @@ pub use crate::sys::file::FileId;
 
 /// Two paths lead to the same file or folder if their ids are equal, also where paths differ in case or by a link.
 impl FileId {
-    /// The open file. None if it cannot be told.
+    /// The open file. None if the system does not say which it is.
     pub fn of(file: &File) -> io::Result<Option<Self>> {
         file::id_of(file)
     }

@@ -119,12 +119,13 @@ CREATE TABLE tenure.tasks (
     FOREIGN KEY (project, section_id) REFERENCES tenure.sections (project, id)
 );
 
-CREATE INDEX tasks_order ON tenure.tasks (project, section_id, priority, position, id);
+-- A change of status adds an entry to every index that contains the new row, so there are few, and each task is in as few of
+-- them as possible. The first two are the working order: the page of a list reads one of them, or merges both.
+CREATE INDEX tasks_open ON tenure.tasks (project, section_id, priority, position, id) WHERE status <> 'completed';
+CREATE INDEX tasks_completed ON tenure.tasks (project, section_id, priority, position, id) WHERE status = 'completed';
 CREATE INDEX tasks_position ON tenure.tasks (project, section_id, position);
--- Counts the tasks of a status, and answers whether a section has anything left to do.
-CREATE INDEX tasks_status ON tenure.tasks (project, status, section_id);
--- By hash: a title may be longer than an ordinary index takes.
-CREATE INDEX tasks_title ON tenure.tasks USING hash (title);
+-- The statuses that few tasks have.
+CREATE INDEX tasks_rare ON tenure.tasks (project, status) WHERE status NOT IN ('pending', 'completed');
 -- What `next` walks: its first entry per section is the answer, however many tasks there are.
 CREATE INDEX tasks_ready ON tenure.tasks (project, section_id, priority, position, id)
     WHERE status = 'pending' AND open_deps = 0;
@@ -196,6 +197,7 @@ CREATE INDEX leases_history ON tenure.leases (resource_id, resource_kind, projec
 -- The conditions of the next two keep other queries from using them: a query has to repeat an index's condition.
 CREATE INDEX leases_expiry ON tenure.leases (project, resource_kind, expires_at)
     WHERE ended_at IS NULL AND expires_at > 0;
+-- Without a condition: queries for open leases of other kinds would read all of it.
 CREATE INDEX leases_holder ON tenure.leases (holder_id, project, ended_at);
 CREATE INDEX leases_process ON tenure.leases (project, process) WHERE ended_at IS NULL AND process IS NOT NULL;
 

@@ -74,8 +74,7 @@ impl Transfer for Transaction<'_> {
         self.change(&sql, &[]).map(drop)
     }
 
-    /// Triggers do.
-    /// Triggers have counted the rest as the rows were written.
+    /// Counts the tasks of sections. Triggers have counted the rest as the rows were written.
     fn derive_values(&mut self) -> Result<()> {
         let mut counts =
             stored_counts(Dialect::Postgres).into_iter().filter(|count| count.table == "sections");

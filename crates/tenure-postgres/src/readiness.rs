@@ -101,11 +101,6 @@ pub(crate) fn some(rows: &str) -> String {
     format!("(SELECT 1 FROM {rows} LIMIT 1) IS NOT NULL")
 }
 
-/// Whether section `u` has an unfinished task.
-pub(crate) fn has_work() -> String {
-    Dialect::Postgres.has_work()
-}
-
 /// Conditions under which the caller may work in section `s`.
 fn section_open(may_exist: MayExist) -> Vec<String> {
     Dialect::Postgres.section_open(may_exist.into())

@@ -1,9 +1,9 @@
-//! Opening a project's store, and running a transaction until it is known whether it was committed.
+//! Opening a project's store, and its connection.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tenure_core::holder::Holder;
 use tenure_core::id::{Ids, RandomIds, StoreId};
@@ -15,19 +15,15 @@ use uuid::Uuid;
 
 use crate::address::Address;
 use crate::clock::ServerClock;
-use crate::commit::flush;
 use crate::connection::{Connection, NOW, Sql, Value};
 use crate::doorbell::{CHANNEL, Doorbell, Doorbells};
-use crate::error::{Failure, Remedy};
+use crate::error::Remedy;
 use crate::leases::refresh_ticket_query;
 use crate::readiness::{MayExist, of_this_boot};
+use crate::retries::Retries;
 use crate::rows::{PgRow, get};
-use crate::transaction::{Trace, Transaction, Writer};
+use crate::transaction::Transaction;
 use crate::{integrity, migrate};
-
-/// The first and the longest pause between two tries to reach a server.
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
@@ -61,18 +57,18 @@ impl Default for OpenOptions {
 }
 
 pub struct PostgresStore {
-    address: Address,
+    pub(crate) address: Address,
     pub(crate) options: OpenOptions,
     pub(crate) project: Uuid,
     /// `None` if the database does not have the project.
     id: Option<StoreId>,
     /// This client, and the number of its last request, by which a commit whose answer was lost is recognized.
-    client: Uuid,
-    request: Cell<i64>,
+    pub(crate) client: Uuid,
+    pub(crate) request: Cell<i64>,
     /// What the last transaction found in the project. The next claim assumes the same and checks it.
-    expected: Cell<MayExist>,
+    pub(crate) expected: Cell<MayExist>,
     runtime: Arc<Runtime>,
-    clock: Arc<ServerClock>,
+    pub(crate) clock: Arc<ServerClock>,
     connection: RefCell<Option<Connection>>,
     doorbells: Arc<Doorbells>,
     /// Enough processes of this machine listen already. This one polls, and connects for each poll.
@@ -245,15 +241,16 @@ impl PostgresStore {
         }
     }
 
-    /// Begins a claim of a task in a project that does not exist, so that the server has parsed and planned the statements that begin
-    /// a claim before the task is free.
+    /// Begins a claim of a task in a project that does not exist, so that the server has parsed and planned the statements that
+    /// begin a claim before the task is free. The project is another one each time, so that no two clients wait for its turn.
     fn rehearse_claim(&self) {
         let nobody = Holder::agent("");
         let hint = ClaimHint { holder: &nobody, wants: ClaimTarget::Task("") };
         let (clock, writer) = (self.options.clock.as_deref(), self.writer(Durability::Power));
         // A failure has no consequence but a slower claim.
         drop(self.with_connection(|connection| {
-            Transaction::writing(connection, &self.address, Uuid::nil(), writer, clock, Some(hint)).map(drop)
+            Transaction::writing(connection, &self.address, Uuid::new_v4(), writer, clock, Some(hint))
+                .map(drop)
         }));
     }
 
@@ -269,48 +266,10 @@ impl PostgresStore {
     }
 }
 
-fn unknown_project() -> Error {
+pub(crate) fn unknown_project() -> Error {
     Error::Store {
         message: "the database does not know this project".to_owned(),
         hint: Some("tenure init".to_owned()),
-    }
-}
-
-/// How long a command with the default patience waits for a free connection of the server. Others give theirs back within
-/// seconds, and a holder that gave up earlier could not renew its lease.
-const CONNECTION_PATIENCE: Duration = Duration::from_mins(1);
-
-/// The pauses between tries.
-struct Retries {
-    begun: Instant,
-    patience: Duration,
-    pause: Duration,
-}
-
-impl Retries {
-    fn new(patience: Duration) -> Self {
-        Self { begun: Instant::now(), patience, pause: FIRST_PAUSE }
-    }
-
-    /// How long to try. A shorter patience than the default was chosen by the caller, which tries again itself.
-    fn patience(&self, is_exhausted: bool) -> Duration {
-        let default = OpenOptions::default().patience;
-        if is_exhausted && self.patience >= default { CONNECTION_PATIENCE } else { self.patience }
-    }
-
-    /// Sleeps before the next try, or returns the failure if there is no next try.
-    fn next(&mut self, failure: Failure) -> Sql<()> {
-        let pause = match failure.remedy() {
-            Remedy::None => return Err(failure),
-            Remedy::Retry | Remedy::RetryExclusively | Remedy::RetryWithoutRings => Duration::ZERO,
-            Remedy::Reconnect => self.pause,
-        };
-        if self.begun.elapsed() + pause >= self.patience(failure.is_exhaustion()) {
-            return Err(failure);
-        }
-        std::thread::sleep(pause);
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-        Ok(())
     }
 }
 
@@ -372,170 +331,5 @@ impl Store for PostgresStore {
 
     fn check(&self, mend: bool) -> Result<Vec<Defect>> {
         integrity::check(self, mend)
-    }
-}
-
-fn uncertain(error: &Error) -> Error {
-    Error::Store {
-        message: format!("{error}; the commit was sent, and whether it succeeded is not known"),
-        hint: Some("tenure status".to_owned()),
-    }
-}
-
-impl PostgresStore {
-    fn writer(&self, durability: Durability) -> Writer {
-        Writer {
-            client: self.client,
-            durability,
-            request: self.request.get(),
-            again: None,
-            shares: false,
-            silent: false,
-            any_standing: false,
-            expected: self.expected.get(),
-        }
-    }
-
-    fn read_once(
-        &self,
-        connection: &mut Connection,
-        exclusive: bool,
-        body: &mut dyn FnMut(&dyn View) -> Result<()>,
-    ) -> Sql<Result<()>> {
-        let (clock, writer) = (self.options.clock.as_deref(), self.writer(Durability::Power));
-        let begun = if exclusive {
-            Transaction::writing(connection, &self.address, self.project, writer, clock, None)?
-        } else {
-            Transaction::reading(connection, &self.address, self.project, clock)?
-        };
-        let tx = begun.ok_or_else(|| Failure::Refused(unknown_project()))?;
-        self.clock.set(tx.state.now);
-        let outcome = body(&tx);
-        tx.undo(outcome)
-    }
-
-    /// A transaction that is not retried.
-    pub(crate) fn write_untried(
-        &self,
-        durability: Durability,
-        body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
-    ) -> Result<()> {
-        self.request.set(self.request.get() + 1);
-        let writer = self.writer(durability);
-        let outcome =
-            self.with_connection(|connection| self.write_once(connection, &writer, None, &mut None, body));
-        outcome.unwrap_or_else(|failure| Err(failure.into_error(&self.address)))
-    }
-
-    /// A transaction over all rows, whatever the store's standing is. It is not retried.
-    pub(crate) fn transfer(&self, body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>) -> Result<()> {
-        self.request.set(self.request.get() + 1);
-        let writer = Writer { any_standing: true, ..self.writer(Durability::Power) };
-        let mut sent = None;
-        let outcome = self.with_connection(|connection| {
-            connection.at_length(|connection, settings| {
-                self.write_once(connection, &writer, None, &mut sent, &mut |tx| {
-                    tx.run(settings)?;
-                    body(tx)
-                })
-            })
-        });
-        outcome.unwrap_or_else(|failure| {
-            let error = failure.into_error(&self.address);
-            Err(if sent.is_some() { uncertain(&error) } else { error })
-        })
-    }
-
-    fn write_until_known(
-        &self,
-        durability: Durability,
-        hint: Option<ClaimHint<'_>>,
-        mut shares: bool,
-        body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
-    ) -> Result<()> {
-        let _span = tracing::debug_span!("write", ?durability, shares).entered();
-        self.request.set(self.request.get() + 1);
-        let first = self.writer(durability);
-        let mut retries = Retries::new(self.options.patience);
-        // After the commit was sent, the transaction may be committed even if no answer arrives.
-        let mut sent = None;
-        let mut silent = false;
-        loop {
-            let writer = Writer { again: sent.clone(), shares, silent, ..first.clone() };
-            let attempt = self.with_connection(|connection| {
-                self.write_once(connection, &writer, hint, &mut sent, &mut |tx| body(tx))
-            });
-            let failure = match attempt {
-                Ok(outcome) => return outcome,
-                Err(failure) => failure,
-            };
-            tracing::debug!(?failure, "the transaction failed; it may be tried again");
-            // Only an exclusive turn shows with certainty whether an earlier try was committed.
-            shares = false;
-            silent |= failure.remedy() == Remedy::RetryWithoutRings;
-            if let Err(failure) = retries.next(failure) {
-                let error = failure.into_error(&self.address);
-                return Err(if sent.is_some() { uncertain(&error) } else { error });
-            }
-        }
-    }
-
-    fn write_once(
-        &self,
-        connection: &mut Connection,
-        writer: &Writer,
-        hint: Option<ClaimHint<'_>>,
-        sent: &mut Option<Trace>,
-        body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
-    ) -> Sql<Result<()>> {
-        let clock = self.options.clock.as_deref();
-        let begun = match hint {
-            Some(ClaimHint { holder, wants: ClaimTarget::Next(section) }) if writer.shares => {
-                Transaction::claiming(
-                    connection,
-                    &self.address,
-                    self.project,
-                    writer.clone(),
-                    clock,
-                    holder,
-                    section,
-                )?
-            }
-            _ => Transaction::writing(connection, &self.address, self.project, writer.clone(), clock, hint)?,
-        };
-        let mut tx = begun.ok_or_else(|| Failure::Refused(unknown_project()))?;
-        self.clock.set(tx.state.now);
-        if writer.durability == Durability::Power {
-            self.expected.set(tx.prefetched.get_mut().may_exist);
-        }
-        // The exclusive turn has begun, so whether an earlier try was committed is certain.
-        if tx.already_committed {
-            let done = tx.undo(Ok(()))?;
-            if writer.durability == Durability::Power {
-                let flush = flush(connection);
-                connection.batch(&flush)?;
-            }
-            return Ok(done);
-        }
-        *sent = None;
-        let outcome = body(&mut tx);
-        if outcome.is_err() || self.options.dry_run {
-            return tx.undo(outcome);
-        }
-        tx.commit(writer, sent)?;
-        Ok(outcome)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_without_a_free_connection_is_given_more_time_unless_the_caller_has_less() {
-        let default = Retries::new(OpenOptions::default().patience);
-        assert_eq!(default.patience(false), OpenOptions::default().patience);
-        assert_eq!(default.patience(true), CONNECTION_PATIENCE);
-        assert_eq!(Retries::new(Duration::from_secs(1)).patience(true), Duration::from_secs(1));
     }
 }

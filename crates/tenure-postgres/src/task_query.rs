@@ -2,14 +2,12 @@
 
 use tenure_core::Result;
 use tenure_core::store::columns::{leases, tasks};
-use tenure_core::store::{FINISHED, TASK_WIDTH, notes_as_json, read_task as read_task_columns};
+use tenure_core::store::{FINISHED, HAS_WORK, TASK_WIDTH, notes_as_json, read_task as read_task_columns};
 use tenure_core::task::Task;
 use tokio_postgres::Row;
 
 use crate::connection::NOW;
-use crate::readiness::{
-    MayExist, first_ready, first_ready_if_quiet, first_ready_or_left, has_work, ready, some,
-};
+use crate::readiness::{MayExist, first_ready, first_ready_if_quiet, first_ready_or_left, ready, some};
 use crate::rows::{PgRow, get};
 
 const DEPENDS_ON: &str = "ARRAY(SELECT u.key FROM tenure.task_deps d
@@ -81,8 +79,7 @@ fn judged_query(from: &str, rest: &str, may_exist: MayExist, ready: &str, extra:
     let by_sections = format!(
         "ARRAY(SELECT 'section:' || u.name FROM tenure.section_deps d
            JOIN tenure.sections u ON u.project = $1 AND u.id = d.depends_on
-           WHERE d.project = $1 AND d.section_id = s.id AND {} ORDER BY u.name)",
-        has_work()
+           WHERE d.project = $1 AND d.section_id = s.id AND {HAS_WORK} ORDER BY u.name)"
     );
     let by_sections = if may_exist.section_deps { &by_sections } else { NO_KEYS };
     let blocked_by = if may_exist.task_deps { &blocked_by } else { NO_KEYS };

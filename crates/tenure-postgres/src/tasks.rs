@@ -5,7 +5,7 @@ use tenure_core::store::{
     ComputedState, Dialect, Reserved, SqlTx, TaskFilter, TaskOrder, TaskQueries, Viewer, ViewerValues,
     notes_from_json, work_tickets_query,
 };
-use tenure_core::task::Task;
+use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Result, Timestamp};
 use tokio_postgres::Row;
 
@@ -113,6 +113,43 @@ impl<'f> Matching<'f> {
     }
 }
 
+/// All tasks, section by section.
+const BY_SECTION: &str = "tenure.sections s JOIN tenure.tasks t ON t.project = $1 AND t.section_id = s.id";
+/// The condition of the index `tasks_rare`, for a filter whose matches [are few](TaskFilter::are_few).
+const RARE: &str = "AND t.status NOT IN ('pending', 'completed')";
+
+/// Whether each section contributes the first tasks of a page from an index. The planner would sort all of them.
+fn is_by_section(filter: &TaskFilter) -> bool {
+    filter.order == TaskOrder::default() && !filter.are_few()
+}
+
+/// A page of the tasks that match `terms`. The parameters from `$first` on are its limit, its offset, and, if
+/// [`is_by_section`], their sum.
+fn page_query(filter: &TaskFilter, terms: &str, first: usize, may_exist: MayExist) -> String {
+    let page = format!("ORDER BY {} LIMIT ${first} OFFSET ${}", filter.order.sql(), first + 1);
+    if filter.are_few() {
+        return task_query(ONE_TASK, &format!("{RARE} {terms} {page}"), may_exist);
+    }
+    if !is_by_section(filter) {
+        return task_query(BY_SECTION, &format!("{terms} {page}"), may_exist);
+    }
+    // With the condition of an index as it is written there.
+    let part = |condition: &str| {
+        format!(
+            "(SELECT t.* FROM tenure.tasks t WHERE t.project = $1 AND t.section_id = s.id AND {condition} {terms}
+              ORDER BY t.priority, t.position, t.id LIMIT ${})",
+            first + 2
+        )
+    };
+    let (open, completed) = ("t.status <> 'completed'", "t.status = 'completed'");
+    let parts = match &filter.statuses {
+        Some(statuses) if !statuses.contains(&TaskStatus::Completed) => part(open),
+        Some(statuses) if statuses.len() == 1 && filter.states.is_empty() => part(completed),
+        _ => format!("({} UNION ALL {})", part(open), part(completed)),
+    };
+    task_query(&format!("tenure.sections s CROSS JOIN LATERAL {parts} t"), &page, may_exist)
+}
+
 impl TaskQueries for Transaction<'_> {
     fn task_with_readiness(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>> {
         let bound = viewer.values(self.state.now)?;
@@ -172,33 +209,19 @@ impl TaskQueries for Transaction<'_> {
         let (terms, mut values) = matching.terms(may_exist);
         let (limit, offset) = (limit_of(filter.limit), limit_of(filter.offset));
         let reach = limit.saturating_add(offset);
+        let listing = page_query(filter, &terms, values.len() + 2, may_exist);
         values.extend([&limit as &dyn Value, &offset]);
-        let page = format!("LIMIT ${} OFFSET ${}", values.len(), values.len() + 1);
-        let order = filter.order.sql();
-        // In working order each section contributes its first tasks from the index. The planner would sort all of them.
-        let listing = if filter.order == TaskOrder::default() {
+        if is_by_section(filter) {
             values.push(&reach);
-            let from = format!(
-                "tenure.sections s CROSS JOIN LATERAL (
-                   SELECT t.* FROM tenure.tasks t WHERE t.project = $1 AND t.section_id = s.id {terms}
-                   ORDER BY t.priority, t.position, t.id LIMIT ${}) t",
-                values.len() + 1
-            );
-            task_query(&from, &format!("ORDER BY {order} {page}"), may_exist)
-        } else {
-            let from = "tenure.sections s JOIN tenure.tasks t ON t.project = $1 AND t.section_id = s.id";
-            task_query(from, &format!("{terms} ORDER BY {order} {page}"), may_exist)
-        };
+        }
         all(self.rows(&listing, &values)?, read_task)
     }
 
     fn task_count(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<u64> {
         let matching = Matching::new(filter, viewer, self.state.now)?;
         let (terms, values) = matching.terms(self.may_exist(viewer));
-        let counting = format!(
-            "SELECT count(*) FROM tenure.sections s
-             JOIN tenure.tasks t ON t.project = $1 AND t.section_id = s.id WHERE s.project = $1 {terms}"
-        );
+        let (from, rare) = if filter.are_few() { (ONE_TASK, RARE) } else { (BY_SECTION, "") };
+        let counting = format!("SELECT count(*) FROM {from} WHERE s.project = $1 {rare} {terms}");
         self.row(&counting, &values)?.map_or(Ok(0), |row| count(&row, 0))
     }
 
@@ -256,5 +279,91 @@ impl TaskQueries for Transaction<'_> {
         drop(values);
         self.prefetched.borrow_mut().offered = Some(OfferedTask { task, bound });
         Ok(Some(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use tenure_testkit::postgres::Cluster;
+
+    use super::*;
+    use crate::{Address, OpenOptions, PostgresStore, Surroundings};
+
+    /// Almost all tasks are completed, and a few have each of the other statuses.
+    const ROWS: &str = "
+        INSERT INTO tenure.sections (project, id, name, mode, priority, position, created_at, updated_at)
+            SELECT p.id, 's' || n, 's' || n, 'parallel', 100, n, 0, 0 FROM tenure.projects p, generate_series(1, 20) n;
+        INSERT INTO tenure.tasks (project, id, key, title, status, section_id, priority, position, created_at, updated_at)
+            SELECT p.id, 't' || n, 'k' || n, 'Task ' || n,
+                   coalesce((ARRAY['pending', 'in_progress', 'review', 'failed', 'skipped'])[n % 400], 'completed'),
+                   's' || (1 + n % 20), 100, n, 0, 0
+            FROM tenure.projects p, generate_series(1, 8000) n;
+        ANALYZE;";
+
+    /// What the store sets for its sessions.
+    const SETTINGS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
+        SET enable_mergejoin = off; SET plan_cache_mode = force_generic_plan; SET join_collapse_limit = 1;
+        SET from_collapse_limit = 1;";
+
+    /// How the tasks are read for the first page of each filter.
+    fn plans(filters: &[TaskFilter]) -> Vec<String> {
+        let cluster = Cluster::shared();
+        let database = cluster.new_database();
+        let address = Address::parse(&cluster.url_of(&database), &Surroundings::default()).unwrap();
+        let project = "0b3e7a52-1111-4222-8333-444455556666";
+        PostgresStore::create(address, project, "plans", OpenOptions::default()).unwrap();
+        cluster.sql(&database, ROWS);
+        let mut script = SETTINGS.to_owned();
+        for (number, filter) in filters.iter().enumerate() {
+            let now = Timestamp::from_millis(0);
+            let matching = Matching::new(filter, &Viewer::default(), now).unwrap();
+            let (terms, values) = matching.terms(MayExist::NOTHING);
+            let sql = page_query(filter, &terms, values.len() + 2, MayExist::NOTHING);
+            let count = values.len() + 2 + usize::from(is_by_section(filter));
+            let nulls = ", NULL".repeat(count);
+            let _ = write!(
+                script,
+                "SELECT 'plan'; PREPARE page_{number} (uuid, bigint, text[], text, text) AS {sql};
+                 EXPLAIN (COSTS OFF) EXECUTE page_{number} (NULL{nulls});"
+            );
+        }
+        let text = cluster.sql(&database, &script);
+        text.split("plan\n").skip(1).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_page_reads_the_index_of_its_statuses() {
+        let of = |statuses: &[TaskStatus]| TaskFilter {
+            statuses: Some(statuses.to_vec()),
+            ..TaskFilter::default()
+        };
+        let open = TaskStatus::ALL.into_iter().filter(|status| !status.is_finished());
+        let found = plans(&[
+            of(&open.collect::<Vec<_>>()),
+            of(&[TaskStatus::Completed]),
+            of(&[TaskStatus::Failed]),
+            of(&[TaskStatus::InProgress, TaskStatus::Review]),
+            TaskFilter::default(),
+        ]);
+        let indexes = ["tasks_open", "tasks_completed", "tasks_rare", "tasks_position", "tasks_pkey"];
+        let read: Vec<Vec<&str>> = found
+            .iter()
+            .map(|plan| {
+                indexes.into_iter().filter(|index| plan.contains(&format!("using {index} "))).collect()
+            })
+            .collect();
+        let expected: [&[&str]; 5] = [
+            &["tasks_open"],
+            &["tasks_completed"],
+            &["tasks_rare"],
+            &["tasks_rare"],
+            &["tasks_open", "tasks_completed"],
+        ];
+        assert_eq!(read, expected, "{found:#?}");
+        for plan in &found {
+            assert!(!plan.contains("Seq Scan on tasks"), "{plan}");
+        }
     }
 }

@@ -7,9 +7,9 @@
 //!
 //! A claim of the next task may share its turn with other such claims (`docs/decisions/0012`). It may then write only what
 //! no other claim reads: the lease and the status of a task whose row it has locked, the time at which a known agent was
-//! seen, the rows of the caller's own runner and session, and events. Every other write, and every answer that another claim could change before this one commits, begins
-//! with `require_exclusive_turn`, which fails in a shared turn. The transaction is then rolled back, and its body runs
-//! again in an exclusive turn.
+//! seen, the rows of the caller's own runner and session, and events. Every other write, and every answer that another
+//! claim could change before this one commits, begins with `require_exclusive_turn`, which fails in a shared turn. The
+//! transaction is then rolled back, and its body runs again in an exclusive turn.
 
 use std::cell::{Cell, RefCell};
 

@@ -50,8 +50,11 @@ impl ExecRefused {
     }
 }
 
+/// The exit code for a program that does not exist, as in shells.
+pub(crate) const NOT_FOUND: u8 = 127;
+
 pub(crate) fn exit_code_of(error: &io::Error) -> u8 {
-    if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
+    if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { 126 }
 }
 
 /// The message without the error number that the standard library appends.

@@ -34,7 +34,6 @@ mod heartbeat;
 pub mod hooks;
 mod input;
 pub mod jobs;
-mod killed_run;
 mod log_reader;
 mod outage;
 mod outcome;
@@ -45,6 +44,7 @@ mod program;
 pub mod prompt;
 mod reap;
 pub mod retention;
+mod run_log;
 pub mod spec_section;
 mod supervise;
 mod sys;
@@ -70,6 +70,7 @@ pub use outcome_files::OutcomeFiles;
 pub use processes::Survivor;
 pub use program::ProgramError;
 pub use reap::{Reaped, Scope, reap_attempts, reap_earlier_attempts};
+pub use run_log::RunLog;
 pub use supervise::{
     AttemptRecorder, CommandEnd, Exit, LimitCheck, Limits, Signals, Supervised, Supervision, Verdict,
     pass_proof, supervise,

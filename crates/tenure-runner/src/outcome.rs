@@ -179,6 +179,7 @@ fn record(
         }
         // Detected before anything of the finish was written, so the end of the attempt is kept.
         Err(error @ (Error::LeaseLost(_) | Error::NotHolder(_) | Error::TaskNotFound { .. })) => {
+            kernel::record_rejection(tx, &error)?;
             Ok(Recorded::Lost(LeaseLoss::Refused(Box::new(error))))
         }
         Err(error) => Err(error),

@@ -5,6 +5,8 @@
 //! processes that can see it. One whose lease only expired, and was not granted again since, is left to its supervisor if
 //! that is alive, because it may revive the lease.
 
+use std::path::Path;
+
 use tenure_core::holder::{Incarnation, Liveness};
 use tenure_core::id::AttemptId;
 use tenure_core::kernel::{self, Grant, Outcome};
@@ -14,8 +16,8 @@ use tenure_core::{Context, Error, Result};
 use tenure_lock::Host;
 
 use crate::exec_gate::remove_traces;
-use crate::killed_run::ReadLog;
 use crate::processes::{self, Descendants, EndMode, ProcessFilter, Survivor};
+use crate::run_log::RunLog;
 
 /// Which attempts to reap.
 #[derive(Debug, Clone, Copy)]
@@ -108,10 +110,10 @@ fn end_all(
         }
         // A living supervisor records the run itself.
         let is_abandoned = ctx.judge.liveness(&attempt.owner) == Liveness::Dead && attempt.run.is_none();
-        let log = if is_abandoned { ReadLog::of(&attempt) } else { None };
+        let log = if is_abandoned { read_log(&attempt) } else { None };
         store.write(Durability::Power, |tx| {
             let run = match &log {
-                Some(log) => log.run(&tx.attempts(&attempt.resource)?),
+                Some(log) => log.run(&attempt, &tx.attempts(&attempt.resource)?),
                 None => None,
             };
             let outcome = Outcome { reason: "its lease was over".to_owned(), run, ..Outcome::default() };
@@ -122,6 +124,14 @@ fn end_all(
         cleared.ended.push(attempt);
     }
     Ok(cleared)
+}
+
+/// The log of the attempt, as far as its supervisor has written it.
+fn read_log(attempt: &Attempt) -> Option<RunLog> {
+    let mut log = RunLog::open(attempt, Path::new(attempt.log_path.as_deref()?))?;
+    // The supervisor is dead, so the log does not grow.
+    log.read(usize::MAX);
+    Some(log)
 }
 
 /// Whether an earlier attempt keeps a new one from starting on this host. Attempts in `around_us` contain this very process

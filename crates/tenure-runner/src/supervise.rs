@@ -286,8 +286,8 @@ fn try_begin(s: &Supervision<'_>, caller: &Caller, nonce: &Nonce) -> Result<Begu
                 recorder.begun(tx, &attempt)?;
             }
             Ok(Some(attempt))
-        })?;
-        if let Some(attempt) = begun {
+        });
+        if let Some(attempt) = kernel::recording_rejection(s.store, begun)? {
             return Ok(Begun::Attempt(Box::new(attempt), asked));
         }
         let scope = Scope::Of(&s.lease.resource);

@@ -11,6 +11,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::select_all;
 use http::{Request, Response};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
@@ -31,10 +32,10 @@ pub(crate) struct Limits {
     pub(crate) newcomer_time: Duration,
 }
 
-/// Serves connections until the process is asked to stop. `service` makes the service of one connection, which notifies its
-/// argument when a request is authorized.
+/// Serves the connections of all listeners, of which there is at least one, until the process is asked to stop. `service` makes the
+/// service of one connection, which notifies its argument when a request is authorized.
 pub(crate) async fn serve<S, B>(
-    listener: TcpListener,
+    listeners: Vec<TcpListener>,
     limits: Limits,
     service: impl Fn(Arc<Notify>) -> S,
 ) -> io::Result<()>
@@ -47,16 +48,25 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    listener.set_nonblocking(true)?;
-    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let listeners = listeners.into_iter().map(|listener| {
+        listener.set_nonblocking(true)?;
+        tokio::net::TcpListener::from_std(listener)
+    });
+    let listeners = listeners.collect::<io::Result<Vec<_>>>()?;
     let connections = Arc::new(Semaphore::new(limits.connections));
     let newcomers = Arc::new(Semaphore::new(limits.newcomers));
     let stop = asked_to_stop();
     tokio::pin!(stop);
     loop {
-        let Ok(newcomer) = Arc::clone(&newcomers).acquire_owned().await else { break };
+        let newcomer = tokio::select! {
+            permit = Arc::clone(&newcomers).acquire_owned() => match permit {
+                Ok(permit) => permit,
+                Err(_) => break,
+            },
+            () = &mut stop => break,
+        };
         let stream = tokio::select! {
-            accepted = listener.accept() => match accepted {
+            (accepted, ..) = select_all(listeners.iter().map(|listener| Box::pin(listener.accept()))) => match accepted {
                 Ok((stream, _)) => stream,
                 // There are no free descriptors, or the client has already closed the connection.
                 Err(_) => {

@@ -88,7 +88,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, http: Http) -> io::Result<()> {
     });
     let sweeper = tokio::spawn(sweep(Arc::clone(&server), http.quiet));
     let limits = Limits { connections: MOST_CONNECTIONS, newcomers: MOST_NEWCOMERS, newcomer_time: NEWCOMER };
-    let served = connections::serve(http.listener, limits, move |authorized| {
+    let served = connections::serve(vec![http.listener], limits, move |authorized| {
         let server = Arc::clone(&server);
         service_fn(move |request| {
             let (server, authorized) = (Arc::clone(&server), Arc::clone(&authorized));

@@ -1,10 +1,9 @@
 //! Opening the database, and running one transaction.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt;
-use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -18,6 +17,7 @@ use crate::doorbell;
 use crate::error::{cannot_open, io_error, sql_error, unreadable};
 use crate::filesystem;
 use crate::gate::Gate;
+use crate::handle::Handle;
 use crate::identity::{self, Boot, HomeCheck, Identity};
 use crate::integrity;
 use crate::migrate;
@@ -41,87 +41,6 @@ pub struct OpenOptions {
 impl OpenOptions {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, patience: Duration::from_secs(10), dry_run: false, read_only: false, on_wait: None }
-    }
-}
-
-/// A connection that can be left open at the end of the process. Closing it frees all that SQLite has built from the
-/// schema, which costs a short process more time than anything else at its end, and the end of the process frees it
-/// anyway.
-struct Handle {
-    conn: Option<Connection>,
-    database: PathBuf,
-    ends_with_process: Cell<bool>,
-    /// `None` if it only reads, and leaves the log to others.
-    mark: Option<OpenMark>,
-}
-
-/// A connection whose log is moved into the database when the process ends.
-struct LeftOpen {
-    conn: Connection,
-    database: PathBuf,
-    mark: OpenMark,
-}
-
-static LEFT_OPEN: Mutex<Vec<LeftOpen>> = Mutex::new(Vec::new());
-
-/// Completes the files of the databases that were used until the end of the process ([`Hint::EndsWithProcess`]). To be
-/// called after the process has printed its answer.
-pub fn close_left_open() {
-    let left = LEFT_OPEN.lock().map(|mut left| std::mem::take(&mut *left)).unwrap_or_default();
-    for LeftOpen { conn, database, mark } in left {
-        move_log(&conn, &database, &mark);
-        std::mem::forget(conn);
-    }
-}
-
-/// How often the last process moves the log. Another one that leaves meanwhile leaves its changes to it.
-const MOVES: usize = 3;
-
-/// Moves the log into the database if no other process has it open, so that after the last process has ended the file is
-/// complete without it. The log stays as an empty file: in a folder that cannot be written, SQLite can read only a database
-/// that has one. A process that has the gate, or waits for it, does the same when it ends.
-fn move_log(conn: &Connection, database: &Path, mark: &OpenMark) {
-    for _ in 0..MOVES {
-        if !has_log(database) {
-            return;
-        }
-        let Some(_last) = mark.leave() else { return };
-        let Some(_pass) = Gate::beside(database).try_enter() else { return };
-        // A process that is reading now may keep the log from being emptied. Then it is that process's turn.
-        let _ = conn.busy_timeout(Duration::ZERO);
-        let _ = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-    }
-}
-
-/// Whether a part of the database is in the log beside it.
-fn has_log(database: &Path) -> bool {
-    let mut log = database.as_os_str().to_owned();
-    log.push("-wal");
-    std::fs::metadata(log).is_ok_and(|found| found.len() > 0)
-}
-
-impl Deref for Handle {
-    type Target = Connection;
-
-    fn deref(&self) -> &Connection {
-        match &self.conn {
-            Some(conn) => conn,
-            None => unreachable!("only dropping takes it"),
-        }
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        let Some(conn) = self.conn.take() else { return };
-        let Some(mark) = self.mark.take() else { return drop(conn) };
-        if !self.ends_with_process.get() {
-            move_log(&conn, &self.database, &mark);
-        } else if let (true, Ok(mut left)) = (has_log(&self.database), LEFT_OPEN.lock()) {
-            left.push(LeftOpen { conn, database: self.database.clone(), mark });
-        } else {
-            std::mem::forget(conn);
-        }
     }
 }
 
@@ -182,7 +101,7 @@ impl SqliteStore {
         let conn = Connection::open_with_flags(&real, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)
             .map_err(|e| cannot_open(&e, path))?;
         distrust(&conn)?;
-        // The log is moved into the database by `move_log`, which keeps the files.
+        // The log is moved into the database by `Handle`, which keeps the files.
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(|e| sql_error(&e))?;
         // Plans must not depend on bound values. Otherwise every statement would be planned a second time when values
         // are bound.
@@ -207,8 +126,7 @@ impl SqliteStore {
         let identity = Identity::read(&conn)?.with_clock(&conn, options.clock.as_ref())?;
         let identity = RefCell::new(identity);
         let mark = (!options.read_only).then(|| OpenMark::set(path));
-        let ends_with_process = Cell::new(false);
-        let conn = Handle { conn: Some(conn), database: path.to_owned(), ends_with_process, mark };
+        let conn = Handle::new(conn, path, mark);
         Ok(Self {
             conn,
             path: path.to_owned(),
@@ -294,7 +212,7 @@ impl Store for SqliteStore {
 
     fn hint(&self, hint: Hint) {
         match hint {
-            Hint::EndsWithProcess => self.conn.ends_with_process.set(true),
+            Hint::EndsWithProcess => self.conn.leave_open(),
             Hint::GrantExpected => self.prepare_grant(),
             Hint::Sleeps => {}
         }
@@ -509,20 +427,6 @@ mod tests {
             store.inside(durability, &mut |_| Ok(())).unwrap();
             assert_eq!(read("synchronous"), expected);
         }
-    }
-
-    #[test]
-    fn the_log_is_moved_by_the_last_one_to_close_the_database_and_by_no_other() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("tenure.db");
-        let open = || SqliteStore::create(&path, OpenOptions::new(Arc::new(SystemClock))).unwrap();
-        let (first, second) = (open(), open());
-        let store: &dyn Store = &first;
-        store.write(Durability::Power, |tx| tx.take_task_number().map(drop)).unwrap();
-        drop(first);
-        assert!(has_log(&path), "the other one may write more");
-        drop(second);
-        assert!(!has_log(&path), "the file is complete");
     }
 
     #[test]

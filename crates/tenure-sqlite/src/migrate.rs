@@ -118,7 +118,8 @@ fn migrate_inside(conn: &Connection, migrations: &[&str]) -> Result<()> {
     .map_err(|e| sql_error(&e))
 }
 
-/// The statements without comments and indentation: SQLite stores the text of each table, and every process reads it.
+/// The statements without comments and indentation: SQLite stores the text of each table, and every process reads it. A
+/// comment has to be a line of its own.
 fn compact(sql: &str) -> String {
     let lines = sql.lines().map(str::trim).filter(|line| !line.starts_with("--"));
     lines.flat_map(|line| line.split_whitespace()).collect::<Vec<_>>().join(" ")
@@ -161,6 +162,13 @@ mod tests {
     fn migrate_to_a_later_schema(path: &Path, statements: &str) {
         let conn = Connection::open(path).unwrap();
         migrate_with(&conn, &Gate::beside(path), &[MIGRATIONS[0], statements]).unwrap();
+    }
+
+    #[test]
+    fn a_comment_in_a_migration_is_a_line_of_its_own() {
+        for line in MIGRATIONS.iter().flat_map(|migration| migration.lines()).map(str::trim) {
+            assert!(line.starts_with("--") || !line.contains("--"), "it would hide what follows: {line}");
+        }
     }
 
     #[test]

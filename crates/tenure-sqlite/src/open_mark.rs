@@ -20,11 +20,18 @@ impl OpenMark {
         Self(file.ok().filter(|file| file.try_lock_shared().is_ok()))
     }
 
+    /// Removes the mark.
+    pub(crate) fn remove(&self) {
+        if let Some(file) = &self.0 {
+            let _ = file.unlock();
+        }
+    }
+
     /// Removes the mark. Returns whether no other process has one, and if so keeps others from leaving as the last one until
     /// the result is dropped.
     pub(crate) fn leave(&self) -> Option<LastOne<'_>> {
+        self.remove();
         let Some(file) = &self.0 else { return Some(LastOne(None)) };
-        let _ = file.unlock();
         file.try_lock().is_ok().then_some(LastOne(Some(file)))
     }
 }
@@ -75,8 +82,18 @@ mod tests {
                 let threads: Vec<_> = marks.iter().map(|mark| scope.spawn(|| leave(mark))).collect();
                 threads.into_iter().map(|thread| thread.join().unwrap()).filter(|last| *last).count()
             });
-            assert!(last >= 1, "nobody was the last in round {round}");
+            assert!(last >= 1, "none was the last in round {round}");
         }
+    }
+
+    #[test]
+    fn a_removed_mark_does_not_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("tenure.db");
+        let (first, second) = (OpenMark::set(&database), OpenMark::set(&database));
+        first.remove();
+        assert!(second.leave().is_some());
+        assert!(first.leave().is_some(), "it may still move the log");
     }
 
     #[test]

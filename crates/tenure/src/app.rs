@@ -8,10 +8,7 @@ use std::time::Duration;
 use tenure_core::config::Config;
 use tenure_core::duration;
 use tenure_core::error::TaskName;
-use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::hints;
-use tenure_core::holder::Caller;
-use tenure_core::id::TaskId;
 use tenure_core::outcome::{NoOutcomes, Outcomes};
 use tenure_core::store::{Durability, Hint, Tx, View, Viewer};
 use tenure_core::{Context, Error, Policy, Result};
@@ -266,17 +263,6 @@ impl Open<'_> {
     /// A change that survives power loss.
     pub(crate) fn write<T>(&self, body: impl FnMut(&mut dyn Tx) -> Result<T>) -> Result<T> {
         self.store.write(Durability::Power, body)
-    }
-
-    /// Records a late write under a lost lease, whose transaction has failed, as an event. Without the event the answer is the same.
-    pub(crate) fn record_rejection<T>(&self, caller: &Caller, outcome: Result<T>) -> Result<T> {
-        if let Err(Error::LeaseLost(lost)) = &outcome {
-            let task = TaskId::new(&lost.task.id);
-            let mut event = NewEvent::new(EventKind::WriteRejected, &caller.holder.id).task(&task);
-            event.fence = lost.meant.as_ref().map(|lease| lease.fence).or(lost.shown);
-            let _ = self.store.write(Durability::Process, |tx| tx.append(event.clone()));
-        }
-        outcome
     }
 
     pub(crate) fn viewer(&self, view: &dyn View, identity: &Identity) -> Result<Viewer> {

@@ -8,6 +8,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tenure_core::config::{Hook, Project};
+use tenure_core::kernel::recording_rejection;
+use tenure_core::store::Tx;
 use tenure_runner::hooks::{Helper, HookContext, HookEnvironment, HookFilter, HookLog, fire};
 
 use crate::app::{App, Open};
@@ -22,6 +24,19 @@ pub(crate) fn filter<'o>(app: &App<'o>, open: &'o Open<'_>) -> HookFilter<'o> {
         return HookFilter::new(&[], app.env.judge.as_ref());
     }
     HookFilter::new(&open.config.hooks, app.env.judge.as_ref()).with_ignored(&open.config.ignored_hooks)
+}
+
+/// Makes a change in one transaction and runs the hooks for the events that `body` returns with its result.
+pub(crate) fn write_and_deliver<T>(
+    app: &mut App<'_>,
+    open: &Open<'_>,
+    mut body: impl FnMut(&mut dyn Tx, &HookFilter<'_>) -> tenure_core::Result<(T, Vec<HookContext>)>,
+) -> tenure_core::Result<T> {
+    let hook_filter = filter(app, open);
+    let written = open.write(|tx| body(tx, &hook_filter));
+    let (result, hook_contexts) = recording_rejection(&*open.store, written)?;
+    deliver(app, open, &hook_contexts);
+    Ok(result)
 }
 
 /// Runs the hooks that listen to these events.

@@ -26,6 +26,7 @@ mod candidates;
 mod cli;
 mod commands;
 mod complete;
+mod editor;
 mod env;
 mod execution;
 mod fast_parser;

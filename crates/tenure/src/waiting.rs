@@ -196,13 +196,7 @@ fn acquire_or_wait(
             bell.silence();
         }
         let bell = doorbell.as_ref();
-        let queued =
-            if expects_refusal { queue_only(open, claim, &terms, &me, bell, &mut before) } else { Ok(None) };
-        let outcome = match queued {
-            Ok(Some(queued)) => Ok(queued),
-            Ok(None) => try_and_queue(open, claim, &terms, &me, bell, &mut before),
-            Err(error) => Err(error),
-        };
+        let outcome = try_and_queue(open, claim, &terms, &me, bell, &mut before, expects_refusal);
         expects_refusal = false;
         let (locked, reserved, ticket, until, watch) = match outcome {
             Ok(TryResult::Granted(grant)) => {
@@ -325,7 +319,8 @@ impl Judge for SelfAliveJudge<'_> {
     }
 }
 
-/// Tries once. If it is refused, it takes or keeps a ticket in the same transaction.
+/// Tries once. If it is refused, it takes or keeps a ticket in the same transaction. With `expects_refusal` a refusal is not
+/// synced to the disk.
 pub(crate) fn try_and_queue(
     open: &Open<'_>,
     claim: &Claim<'_>,
@@ -333,10 +328,15 @@ pub(crate) fn try_and_queue(
     me: &Incarnation,
     doorbell: Option<&Doorbell>,
     before: &mut Option<Incarnation>,
+    expects_refusal: bool,
 ) -> tenure_core::Result<TryResult> {
     let judge = SelfAliveJudge { me, judge: open.context().judge };
     let ctx = Context { judge: &judge, ..open.context() };
-    claim.transact(open, true, |tx| try_in(tx, &ctx, claim, terms, me, doorbell, before))
+    let mut attempt = |tx: &mut dyn Tx| try_in(tx, &ctx, claim, terms, me, doorbell, before);
+    if expects_refusal && let Some(queued) = queue_only(open, &mut attempt)? {
+        return Ok(queued);
+    }
+    claim.transact(open, true, attempt)
 }
 
 /// Whether another claim of the task will probably be refused. A store on a server does not gain from knowing it.
@@ -356,17 +356,11 @@ fn is_held(open: &Open<'_>, request: &ClaimRequest) -> tenure_core::Result<bool>
 /// either. `None` if the claim would not have been refused. Then nothing has changed.
 fn queue_only(
     open: &Open<'_>,
-    claim: &Claim<'_>,
-    terms: &Terms,
-    me: &Incarnation,
-    doorbell: Option<&Doorbell>,
-    before: &mut Option<Incarnation>,
+    mut attempt: impl FnMut(&mut dyn Tx) -> tenure_core::Result<TryResult>,
 ) -> tenure_core::Result<Option<TryResult>> {
-    let judge = SelfAliveJudge { me, judge: open.context().judge };
-    let ctx = Context { judge: &judge, ..open.context() };
     let mut refused = true;
     let queued = open.store.write(Durability::Process, |tx| {
-        let tried = try_in(tx, &ctx, claim, terms, me, doorbell, before)?;
+        let tried = attempt(tx)?;
         refused = matches!(tried, TryResult::Wait { .. });
         if refused { Ok(tried) } else { Err(Error::General("the claim is not refused".to_owned())) }
     });

@@ -123,9 +123,9 @@ pub(super) fn read_groups(
         }
     };
     if query.offsets.is_empty() {
-        let all = TaskFilter { limit: ONE_QUERY, ..filter(None) };
-        let (tasks, total) = view.list_tasks(&all, viewer)?;
-        if total <= ONE_QUERY {
+        let all = TaskFilter { limit: ONE_QUERY + 1, ..filter(None) };
+        let tasks = view.page_of_tasks(&all, viewer)?;
+        if u64::try_from(tasks.len()).unwrap_or(u64::MAX) <= ONE_QUERY {
             for rows in groups.iter_mut().filter(|rows| is_open(&rows.group.id)) {
                 let of_group = tasks.iter().filter(|task| rows.group.id.contains(task));
                 let mut page = Page::whole(of_group.cloned().collect());
@@ -137,9 +137,21 @@ pub(super) fn read_groups(
     }
     for rows in groups.iter_mut().filter(|rows| is_open(&rows.group.id)).take(MOST_QUERIES) {
         let offset = query.offsets.get(&rows.group.id).copied().unwrap_or(0);
-        let page = TaskFilter { limit: query.rows, offset, ..filter(Some(&rows.group.id)) };
-        let (tasks, total) = view.list_tasks(&page, viewer)?;
-        rows.tasks = Some(Page { rows: tasks, offset, total });
+        // One more than is shown, which tells whether there are more.
+        let limit = query.rows.saturating_add(1);
+        let page = TaskFilter { limit, offset, ..filter(Some(&rows.group.id)) };
+        let mut tasks = view.page_of_tasks(&page, viewer)?;
+        let found = offset.saturating_add(u64::try_from(tasks.len()).unwrap_or(u64::MAX));
+        let total = match (&query.search, query.finished) {
+            // Counting the matches would read every task.
+            (Some(_), _) => found,
+            (None, true) => rows.group.total,
+            (None, false) => rows.group.open,
+        };
+        let rows_shown = usize::try_from(query.rows).unwrap_or(usize::MAX);
+        let is_uncounted = query.search.is_some() && tasks.len() > rows_shown;
+        tasks.truncate(rows_shown);
+        rows.tasks = Some(Page { rows: tasks, offset, total, is_uncounted });
     }
     Ok(groups)
 }

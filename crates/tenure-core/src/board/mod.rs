@@ -16,6 +16,7 @@ pub use attention::{Attention, AttentionKind};
 pub use groups::{Group, GroupBy, GroupId};
 pub use model::{
     Board, EventLine, Held, JobLine, LeaseLine, Page, Parked, ProjectHead, RunningAttempt, TaskLine, Waiting,
+    used,
 };
 pub use read::{Query, Rows, Surroundings, read, recent_events};
 pub use runners::{RunnerLine, running_runners};

@@ -1,5 +1,7 @@
 //! The parts of a board.
 
+use std::collections::BTreeMap;
+
 use super::attention::Attention;
 use super::groups::Group;
 use super::runners::RunnerLine;
@@ -8,7 +10,7 @@ use crate::ending::Usage;
 use crate::event::{Event, EventKind};
 use crate::event_text::{self, Names};
 use crate::holder::{Holder, Judge};
-use crate::id::{Fence, LeaseId, TaskId};
+use crate::id::{AttemptId, Fence, LeaseId, TaskId};
 use crate::job::{Counts, JobStatus};
 use crate::lease::{Attempt, AttemptState, Lease, LeaseState};
 use crate::parking::{Parking, Subject};
@@ -45,16 +47,18 @@ pub struct Page<T> {
     pub offset: u64,
     /// The number of rows of the whole list.
     pub total: u64,
+    /// The list may be longer than `total`: the rows after these were not counted, except for the first.
+    pub is_uncounted: bool,
 }
 
 impl<T> Page<T> {
     pub fn first(rows: Vec<T>, total: u64) -> Self {
-        Self { rows, offset: 0, total }
+        Self { rows, offset: 0, total, is_uncounted: false }
     }
 
     pub fn whole(rows: Vec<T>) -> Self {
         let total = u64::try_from(rows.len()).unwrap_or(u64::MAX);
-        Self { rows, offset: 0, total }
+        Self { rows, offset: 0, total, is_uncounted: false }
     }
 
     /// How many rows of the list come after these.
@@ -64,7 +68,8 @@ impl<T> Page<T> {
     }
 
     pub(super) fn map<U>(self, make: impl FnMut(T) -> U) -> Page<U> {
-        Page { rows: self.rows.into_iter().map(make).collect(), offset: self.offset, total: self.total }
+        let Self { rows, offset, total, is_uncounted } = self;
+        Page { rows: rows.into_iter().map(make).collect(), offset, total, is_uncounted }
     }
 }
 
@@ -130,7 +135,7 @@ pub struct Held {
     /// How many live waiters want exactly this task.
     pub waiting: usize,
     pub attempt: Option<RunningAttempt>,
-    /// What the ended attempts at the task have used. A running attempt's use is known when it ends.
+    /// What the attempts at the task have used, as far as it is known.
     pub used: Option<Usage>,
     pub last_event: Option<EventLine>,
 }
@@ -270,7 +275,11 @@ impl EventLine {
     }
 }
 
-/// What the ended attempts have used together; `None` if no agent printed it.
-pub(super) fn used(attempts: &[Attempt]) -> Option<Usage> {
-    attempts.iter().filter_map(|attempt| attempt.run.as_ref()?.usage).reduce(Usage::plus)
+/// What the attempts have used together; `None` if no agent printed it. `so_far`: what running ones have used.
+pub fn used(attempts: &[Attempt], so_far: &BTreeMap<AttemptId, Usage>) -> Option<Usage> {
+    let of = |attempt: &Attempt| match &attempt.run {
+        Some(run) => run.usage,
+        None => so_far.get(&attempt.id).copied(),
+    };
+    attempts.iter().filter_map(of).reduce(Usage::plus)
 }

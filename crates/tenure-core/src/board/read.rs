@@ -16,10 +16,11 @@ use crate::error::Result;
 use crate::event::Event;
 use crate::event_text::Names;
 use crate::holder::Judge;
-use crate::job::JobState;
-use crate::kernel;
+use crate::id::{AttemptId, TaskId};
+use crate::job::{Job, JobState};
 use crate::lease::{Attempt, Lease, Resource, Ticket};
 use crate::parking::Parking;
+use crate::row_names::RowNames;
 use crate::rules;
 use crate::store::{EventFilter, Message, MessageFilter, TaskFilter, View, Viewer};
 use crate::task::{Task, TaskStatus};
@@ -70,6 +71,8 @@ pub struct Surroundings {
     pub untrusted: Option<String>,
     /// The exclusive lock, in words.
     pub exclusive: Option<String>,
+    /// What running attempts have used so far.
+    pub used_so_far: BTreeMap<AttemptId, Usage>,
 }
 
 /// The rows of a board.
@@ -135,10 +138,10 @@ pub fn read(view: &dyn View, asking: &Asking<'_>, query: &Query) -> Result<Rows>
     })
 }
 
-/// The last `limit` events, newest first. On PostgreSQL this waits for writers that have begun, so it is a transaction of
-/// its own.
+/// The last `limit` events, newest first. They are read again after every change, so this waits for no writer.
 pub fn recent_events(view: &dyn View, limit: u64) -> Result<Vec<EventLine>> {
-    let events = view.events(&EventFilter { last: true, limit, ..EventFilter::default() })?;
+    let filter = EventFilter { last: true, may_lack_events: true, limit, ..EventFilter::default() };
+    let events = view.events(&filter)?;
     let mut names = Names::default();
     names.learn(view, &events)?;
     Ok(events.iter().rev().map(|event| EventLine::of(event, &names)).collect())
@@ -150,22 +153,38 @@ fn read_ended(
     query: &Query,
     counts: &[(TaskStatus, u64)],
 ) -> Result<Page<EndedTask>> {
-    let mut page = Page::first(Vec::new(), 0);
+    let (mut tasks, mut total) = (Vec::new(), 0);
     for status in [TaskStatus::Review, TaskStatus::Failed] {
         let count = counts.iter().find(|(of, _)| *of == status).map_or(0, |(_, count)| *count);
         if count == 0 {
             continue;
         }
-        page.total += count;
+        total += count;
         let filter =
             TaskFilter { statuses: Some(vec![status]), limit: query.list_rows, ..TaskFilter::default() };
-        for task in view.list_tasks(&filter, viewer)?.0 {
-            let attempts = view.attempts(&Resource::task(&task.id))?;
-            let attempt = attempts.into_iter().find(|attempt| attempt.run.is_some());
-            page.rows.push(EndedTask { task, attempt });
+        tasks.extend(view.page_of_tasks(&filter, viewer)?);
+    }
+    let mut attempts = attempts_by_task(view, &ids(&tasks))?;
+    let ended = |task: Task| {
+        let of_task = attempts.remove(task.id.as_str()).unwrap_or_default();
+        EndedTask { attempt: of_task.into_iter().find(|attempt| attempt.run.is_some()), task }
+    };
+    Ok(Page::first(tasks.into_iter().map(ended).collect(), total))
+}
+
+fn ids(tasks: &[Task]) -> Vec<TaskId> {
+    tasks.iter().map(|task| task.id.clone()).collect()
+}
+
+/// The attempts at each of these tasks by the task's id, newest first.
+fn attempts_by_task(view: &dyn View, tasks: &[TaskId]) -> Result<BTreeMap<String, Vec<Attempt>>> {
+    let mut by_task = BTreeMap::<_, Vec<_>>::new();
+    if !tasks.is_empty() {
+        for attempt in view.attempts_at(tasks)? {
+            by_task.entry(attempt.resource.id.clone()).or_default().push(attempt);
         }
     }
-    Ok(page)
+    Ok(by_task)
 }
 
 /// The unacknowledged messages to the viewer.
@@ -183,49 +202,56 @@ fn read_held(view: &dyn View, viewer: &Viewer, query: &Query, tickets: &[Ticket]
         limit: query.list_rows,
         ..TaskFilter::default()
     };
-    let (tasks, total) = view.list_tasks(&filter, viewer)?;
-    let mut page = Page::first(Vec::new(), total);
+    let (tasks, mut total) = view.list_tasks(&filter, viewer)?;
+    let ids = ids(&tasks);
+    let mut attempts = attempts_by_task(view, &ids)?;
+    let mut events = if ids.is_empty() { Vec::new() } else { view.last_events(&ids)? };
+    let mut rows = Vec::new();
     for task in tasks {
-        let resource = Resource::task(&task.id);
-        let filter =
-            EventFilter { task: Some(task.id.clone()), last: true, limit: 1, ..EventFilter::default() };
         let Some(lease) = task.lease.clone() else {
             // In progress without a lease: left behind by a crash, and claimable again.
-            page.total -= 1;
+            total -= 1;
             continue;
         };
-        page.rows.push(HeldTask {
+        let resource = Resource::task(&task.id);
+        let last = events.iter().position(|event| event.task.as_ref() == Some(&task.id));
+        rows.push(HeldTask {
             lease,
             waiting: tickets.iter().filter(|ticket| ticket.resource == resource).count(),
-            attempts: view.attempts(&resource)?,
-            last_event: view.events(&filter)?.pop(),
+            attempts: attempts.remove(task.id.as_str()).unwrap_or_default(),
+            last_event: last.map(|at| events.swap_remove(at)),
             task,
         });
     }
-    Ok(page)
+    Ok(Page::first(rows, total))
 }
 
 /// The tickets with their wishes in words.
 fn read_queue(view: &dyn View, tickets: &[Ticket], limit: usize) -> Result<Page<(Ticket, String)>> {
-    let mut rows = Vec::new();
-    for ticket in tickets.iter().take(limit) {
-        rows.push((ticket.clone(), kernel::queued_waiter(view, ticket)?.wish_name));
-    }
+    let shown = tickets.iter().take(limit);
+    let mut names = RowNames::default();
+    names.learn_resources(view, shown.clone().map(|ticket| &ticket.resource))?;
+    let rows = shown.map(|ticket| (ticket.clone(), names.wish(&ticket.resource))).collect();
     Ok(Page::first(rows, u64::try_from(tickets.len()).unwrap_or(u64::MAX)))
 }
 
 fn read_jobs(view: &dyn View, asking: &Asking<'_>, query: &Query) -> Result<Page<JobLine>> {
     let (jobs, total) = view.jobs(query.list_rows)?;
-    let mut rows = Vec::new();
-    for job in jobs {
-        let at_work = job.state == JobState::Open && rules::is_at_work(view, asking.ctx, &job)?;
-        let (status, created_at) = (job.status(at_work), job.created_at);
-        rows.push(JobLine { id: job.id, name: job.name, status, counts: job.counts, created_at });
-    }
-    Ok(Page::first(rows, total))
+    let is_any_open = jobs.iter().any(|job| job.state == JobState::Open);
+    let at_work = if is_any_open { rules::jobs_at_work(view, asking.ctx)? } else { BTreeSet::new() };
+    let line = |job: Job| {
+        let (status, created_at) = (job.status(at_work.contains(&job.id)), job.created_at);
+        JobLine { id: job.id, name: job.name, status, counts: job.counts, created_at }
+    };
+    Ok(Page::first(jobs.into_iter().map(line).collect(), total))
 }
 
 impl Rows {
+    /// The attempts at each task that is held.
+    pub fn held_attempts(&self) -> impl Iterator<Item = &[Attempt]> {
+        self.held.rows.iter().map(|held| held.attempts.as_slice())
+    }
+
     /// The board. `judge` decides which leases have lapsed.
     pub fn board(self, judge: &dyn Judge, around: &Surroundings) -> Board {
         let now = self.now;
@@ -235,7 +261,7 @@ impl Rows {
             lease: LeaseLine::of(&held.lease, now, judge),
             waiting: held.waiting,
             attempt: RunningAttempt::among(&held.attempts),
-            used: used(&held.attempts),
+            used: used(&held.attempts, &around.used_so_far),
             last_event: held.last_event.map(|event| EventLine {
                 subject: held.task.key.clone(),
                 title: Some(held.task.title.clone()),

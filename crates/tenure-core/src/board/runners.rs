@@ -2,8 +2,9 @@
 
 use crate::error::Result;
 use crate::holder::{Judge, Liveness};
+use crate::row_names::RowNames;
 use crate::runner::Runner;
-use crate::store::{TaskLookup, View};
+use crate::store::View;
 
 /// A runner that is not known to be dead.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,21 +19,18 @@ pub struct RunnerLine {
 }
 
 pub fn running_runners(view: &dyn View, judge: &dyn Judge) -> Result<Vec<RunnerLine>> {
-    let mut seen = Vec::new();
-    for runner in view.runners(0)? {
-        let alive = match judge.liveness(&runner.process) {
-            Liveness::Dead => continue,
-            Liveness::Alive => Some(true),
-            Liveness::Unknown => None,
-        };
-        let section = runner.section.as_ref().map(|id| view.section(id)).transpose()?.flatten();
-        let task = match &runner.current_task {
-            Some(id) => view.find_tasks(TaskLookup::Id(id.as_str()), 1)?.pop(),
-            None => None,
-        };
-        seen.push(RunnerLine { runner, section: section.map(|s| s.name), task: task.map(|t| t.key), alive });
-    }
-    Ok(seen)
+    let mut running = view.runners(0)?;
+    running.retain(|runner| judge.liveness(&runner.process) != Liveness::Dead);
+    let mut names = RowNames::default();
+    let tasks = running.iter().filter_map(|runner| runner.current_task.clone());
+    names.learn(view, tasks, running.iter().filter_map(|runner| runner.section.clone()))?;
+    let line = |runner: Runner| RunnerLine {
+        section: runner.section.as_ref().and_then(|id| names.section(id)).map(str::to_owned),
+        task: runner.current_task.as_ref().and_then(|id| names.task(id)).map(|task| task.key.clone()),
+        alive: (judge.liveness(&runner.process) == Liveness::Alive).then_some(true),
+        runner,
+    };
+    Ok(running.into_iter().map(line).collect())
 }
 
 impl RunnerLine {

@@ -1,5 +1,7 @@
 //! One task with everything that is known of it.
 
+use std::collections::BTreeMap;
+
 use super::model::{EventLine, TaskLine, used};
 use crate::ending::Usage;
 use crate::error::{Error, Result};
@@ -45,7 +47,7 @@ pub fn read_task(view: &dyn View, asking: &Asking<'_>, reference: &str, events: 
         line: TaskLine::of(&task, view.now(), asking.ctx.judge),
         reasons,
         history: events.iter().rev().map(|event| EventLine::of(event, &names)).collect(),
-        used: used(&attempts),
+        used: used(&attempts, &BTreeMap::new()),
         attempts,
         messages: view.messages(&filter)?.0,
         task,

@@ -46,7 +46,7 @@ pub struct Override<'a> {
 }
 
 /// The effective value of a key.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Effective {
     pub(super) key: String,
     pub(super) about: &'static str,

@@ -8,7 +8,7 @@ use super::keys::Authority;
 use super::origin::Origin;
 use super::resolve::Effective;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     pub project: Project,
     /// Includes the password, which [`Config::entries`] masks.
@@ -40,13 +40,13 @@ pub struct IgnoredSetting {
     pub authority: Authority,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
     pub id: Option<uuid::Uuid>,
     pub name: Option<String>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Locking {
     pub task_timeout: Duration,
     pub section_timeout: Duration,
@@ -55,19 +55,19 @@ pub struct Locking {
     pub poll_interval: Duration,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tasks {
     pub max_attempts: u32,
     pub max_rejections: u32,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Review {
     pub enabled: bool,
     pub preset: Option<String>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Runners {
     pub preset: String,
     /// `None`: built-in agents have to report, others do not.
@@ -117,7 +117,7 @@ impl Permissions {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wakeup {
     pub enabled: bool,
     pub check_interval: Duration,
@@ -125,7 +125,7 @@ pub struct Wakeup {
     pub project_paths: Vec<String>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mcp {
     pub release_on_disconnect: bool,
 }

@@ -1,4 +1,4 @@
-//! Who may approve a task (T2).
+//! The permission to approve a task (T2).
 
 use super::attempt;
 use crate::error::{Error, Result};

@@ -24,6 +24,7 @@ mod override_status;
 mod queue;
 mod reconcile;
 mod refusal;
+mod rejected;
 mod renew;
 mod resource;
 mod wake;
@@ -49,7 +50,8 @@ pub(crate) use override_status::held_error;
 pub use override_status::{Overridden, override_status};
 pub use queue::{Waiter, count_before, dequeue, enqueue, waiters_before};
 pub use reconcile::{Repairs, close_dead_runners, reconcile};
-pub use refusal::{in_the_way, locked, queued_waiter, reserved_work, sections_in_use};
+pub use refusal::{in_the_way, locked, reserved_work, sections_in_use};
+pub use rejected::{record_rejection, recording_rejection};
 pub use renew::{Beat, check, renew, renewable};
 pub(crate) use resource::close_if_lapsed;
 pub use resource::{

@@ -9,8 +9,9 @@ use crate::error::{Locked, QueuedWaiter, ReservedWork, Result, SectionInUse, Tas
 use crate::holder::Caller;
 use crate::id::SectionId;
 use crate::lease::{Lease, LeaseState, Resource, ResourceKind, Ticket};
+use crate::row_names::RowNames;
 use crate::section::SectionMode;
-use crate::store::{LeaseFilter, TaskFilter, TaskLookup, View, Viewer};
+use crate::store::{LeaseFilter, TaskFilter, View, Viewer};
 use crate::task::{Task, TaskStatus};
 
 pub fn locked(
@@ -27,25 +28,14 @@ pub fn locked(
 }
 
 /// The waiter of a ticket, with its wish in words.
-pub fn queued_waiter(view: &dyn View, ticket: &Ticket) -> Result<QueuedWaiter> {
-    let wish = &ticket.resource;
-    let wish_name = if let Some(id) = wish.task_id() {
-        let found = view.find_tasks(TaskLookup::Id(id.as_str()), 1)?.pop();
-        found.map_or_else(|| "a deleted task".to_owned(), |task| format!("task {}", task.key))
-    } else if let Some(id) = wish.ready_section() {
-        let found = view.section(&id)?;
-        found
-            .map_or_else(|| "a deleted section".to_owned(), |section| format!("any task of {}", section.name))
-    } else if wish.is_ready_work() {
-        "any task".to_owned()
-    } else {
-        wish.to_string()
-    };
+fn queued_waiter(view: &dyn View, ticket: &Ticket) -> Result<QueuedWaiter> {
+    let mut names = RowNames::default();
+    names.learn_resources(view, std::iter::once(&ticket.resource))?;
     Ok(QueuedWaiter {
         holder: ticket.holder.clone(),
         process: ticket.process.clone(),
-        wish: wish.clone(),
-        wish_name,
+        wish: ticket.resource.clone(),
+        wish_name: names.wish(&ticket.resource),
         since: ticket.created_at,
     })
 }

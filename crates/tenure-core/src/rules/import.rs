@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::add::{free_key, insert, next_key, next_position, unique};
 use super::sections::{AddSection, add_section};
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TaskName};
 use crate::holder::Caller;
 use crate::id::{SectionId, TaskId};
 use crate::import::{Import, ImportedStatus, ImportedTask};
@@ -14,6 +14,9 @@ use crate::reference;
 use crate::section::SectionMode;
 use crate::store::{NewTask, TaskLookup, Tx, Viewer};
 use crate::task::{DEFAULT_PRIORITY, TaskStatus};
+
+/// How many tasks of one title are compared with an imported one.
+const SAME_TITLE: usize = 10;
 
 #[derive(Debug, Clone)]
 pub struct Imported {
@@ -25,9 +28,7 @@ pub struct Imported {
 /// Adds every task of the file. Refused if one of them is in the project already: [`super::update_import`] is for that.
 pub fn import(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, import: &Import) -> Result<Imported> {
     let viewer = ctx.viewer(tx, None)?;
-    for task in &import.tasks {
-        refuse_known(tx, task, &viewer)?;
-    }
+    refuse_known(tx, import, &viewer)?;
     let mut inserter = Inserter::new(tx, ctx, caller, import)?;
     let needs = dependencies_within(import);
     if let Some(cycle) = find_cycle(&needs) {
@@ -51,21 +52,31 @@ pub fn import(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, import: &Impo
 }
 
 /// A task is known if its key is taken, or if it has no key and a task of the same title came from the same place.
-fn refuse_known(tx: &dyn Tx, task: &ImportedTask, viewer: &Viewer) -> Result<()> {
-    let known = |what: String| Err(Error::AlreadyImported { line: task.line, what });
-    if let Some(key) = &task.key {
-        return match tx.find_tasks(TaskLookup::Key(key), 1)?.first() {
-            Some(other) => known(format!("the key {key} is already used by {:?}", other.title)),
-            None => Ok(()),
-        };
+fn refuse_known(tx: &dyn Tx, import: &Import, viewer: &Viewer) -> Result<()> {
+    let has_place = |task: &&ImportedTask| task.key.is_none() && task.source_file.is_some();
+    let titles: Vec<&str> = import.tasks.iter().filter(has_place).map(|task| task.title.as_str()).collect();
+    // One query for all: no index has the titles.
+    let found = match titles.as_slice() {
+        [] => Vec::new(),
+        titles => tx.find_tasks(TaskLookup::Titles(titles), usize::MAX)?,
+    };
+    let mut by_title: HashMap<&str, Vec<&TaskName>> = HashMap::new();
+    for other in &found {
+        by_title.entry(&other.title).or_default().push(other);
     }
-    if task.source_file.is_none() {
-        return Ok(());
-    }
-    for other in tx.find_tasks(TaskLookup::Title(&task.title), 10)? {
-        let row = tx.task_row(&TaskId::new(&other.id), viewer)?;
-        if row.is_some_and(|row| row.source_file == task.source_file) {
-            return known(format!("the task {:?} was already imported as {}", task.title, other.key));
+    for task in &import.tasks {
+        let known = |what: String| Err(Error::AlreadyImported { line: task.line, what });
+        if let Some(key) = &task.key {
+            if let Some(other) = tx.find_tasks(TaskLookup::Key(key), 1)?.first() {
+                return known(format!("the key {key} is already used by {:?}", other.title));
+            }
+        } else if task.source_file.is_some() {
+            for other in by_title.get(task.title.as_str()).into_iter().flatten().take(SAME_TITLE) {
+                let row = tx.task_row(&TaskId::new(&other.id), viewer)?;
+                if row.is_some_and(|row| row.source_file == task.source_file) {
+                    return known(format!("the task {:?} was already imported as {}", task.title, other.key));
+                }
+            }
         }
     }
     Ok(())

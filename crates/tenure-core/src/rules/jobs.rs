@@ -1,5 +1,7 @@
 //! Changes to a job as a whole, made by its coordinator under the job's lease.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use crate::context::Context;
@@ -9,9 +11,9 @@ use crate::hints;
 use crate::holder::Caller;
 use crate::job::{Definition, ItemState, Job, JobState};
 use crate::kernel::{self, Terms, move_job, read_job, settle_job};
-use crate::lease::{EndReason, Lease, Resource, ResourceKind};
+use crate::lease::{EndReason, Lease, ResourceKind};
 use crate::shell_quote::quote;
-use crate::store::{ItemFilter, JobLookup, NewJob, Tx};
+use crate::store::{ItemFilter, JobLookup, LeaseFilter, NewJob, Tx, View};
 use crate::text;
 
 /// Creates a job in state `loading` and grants its lease. The job is invisible to others until [`publish_job`].
@@ -204,21 +206,10 @@ pub fn cancel_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<J
     read_job(tx, &job.id)
 }
 
-/// Whether the job has a live coordinator, or a worker with a live lease on one of its items.
-pub fn is_at_work(view: &dyn crate::store::View, ctx: &Context<'_>, job: &Job) -> Result<bool> {
-    let live = |resource: &Resource| -> Result<bool> {
-        Ok(view.open_lease(resource)?.is_some_and(|lease| kernel::is_live(view, ctx, &lease)))
-    };
-    if live(&Resource::new(ResourceKind::Job, &job.id))? {
-        return Ok(true);
-    }
-    if job.counts.running == 0 {
-        return Ok(false);
-    }
-    for item in view.items(&ItemFilter::running(Some(&job.id)))? {
-        if live(&item.resource())? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+/// The ids of the jobs that have a live coordinator, or a worker with a live lease on one of their items.
+pub fn jobs_at_work(view: &dyn View, ctx: &Context<'_>) -> Result<BTreeSet<String>> {
+    let kinds = Some(vec![ResourceKind::Job, ResourceKind::Item]);
+    let mut leases = view.leases(&LeaseFilter { kinds, ..LeaseFilter::default() })?;
+    leases.retain(|lease| kernel::is_live(view, ctx, lease));
+    Ok(leases.into_iter().filter_map(|lease| lease.resource.job_id().map(str::to_owned)).collect())
 }

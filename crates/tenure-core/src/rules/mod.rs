@@ -24,8 +24,8 @@ pub use edit::{EditTask, delete_task, edit_task};
 pub use import::{Imported, import};
 pub use import_update::{FieldChange, ImportUpdate, KeptField, UpdateOutcome, UpdatedTask, update_import};
 pub use jobs::{
-    TakeUp, TakenUp, begin_job, cancel_job, change_definition, drop_items, drop_job, is_at_work, load_items,
-    publish_job, take_up_job,
+    TakeUp, TakenUp, begin_job, cancel_job, change_definition, drop_items, drop_job, jobs_at_work,
+    load_items, publish_job, take_up_job,
 };
 pub use locks::{LockRef, Release, find_lock, release_lock};
 pub use messages::{acknowledge, send_message};

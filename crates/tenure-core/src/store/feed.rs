@@ -54,6 +54,9 @@ pub struct EventFilter {
     pub actor: Option<String>,
     /// Select the last `limit` events instead of the first.
     pub last: bool,
+    /// An event that is committed later than one with a greater number may be missing. A reader that continues after the last
+    /// number would never see it; one that reads the same events again does not need to wait for it.
+    pub may_lack_events: bool,
     pub limit: u64,
 }
 
@@ -64,6 +67,8 @@ pub trait ReadFeed {
     /// What earlier holders left on a task for the holder `reader`.
     fn task_notes(&self, task: &TaskId, reader: &str) -> Result<TaskNotes>;
     fn events(&self, filter: &EventFilter) -> Result<Vec<Event>>;
+    /// The last event of each of these tasks.
+    fn last_events(&self, tasks: &[TaskId]) -> Result<Vec<Event>>;
 
     /// The number of matching events, regardless of `limit`.
     fn count_events(&self, filter: &EventFilter) -> Result<u64> {

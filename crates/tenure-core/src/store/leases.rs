@@ -8,7 +8,7 @@ use crate::clock::Timestamp;
 use crate::ending::{Ending, Usage};
 use crate::error::Result;
 use crate::holder::{Holder, Incarnation};
-use crate::id::{AttemptId, Fence, LeaseId, LeaseKey, LeaseProof, SectionId};
+use crate::id::{AttemptId, Fence, LeaseId, LeaseKey, LeaseProof, SectionId, TaskId};
 use crate::lease::{AgentRun, Attempt, AttemptState, EndReason, Lease, Resource, ResourceKind, Ticket};
 use crate::task::TaskStatus;
 
@@ -114,6 +114,8 @@ pub trait ReadLeases {
     fn all_tickets(&self) -> Result<Vec<Ticket>>;
     /// Newest first.
     fn attempts(&self, resource: &Resource) -> Result<Vec<Attempt>>;
+    /// The attempts at all of these tasks, newest first.
+    fn attempts_at(&self, tasks: &[TaskId]) -> Result<Vec<Attempt>>;
     /// The attempts of `resource` that are `ending`: their lease is over, and their processes may still run.
     fn ending_attempts(&self, resource: &Resource) -> Result<Vec<Attempt>> {
         let mut attempts = self.attempts(resource)?;

@@ -45,7 +45,7 @@ pub use jobs::{ItemFilter, JobLookup, NewJob, ReadJobs, WriteJobs};
 pub use leases::{AttemptUsage, LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
 pub use notes::{CHANGES_READ, MESSAGES_SHOWN, StatusChange, TaskNotes};
 pub use pruning::{History, LastStatus, PruneHistory, ReadHistory, Stretch};
-pub use readiness::{Contents, OpenLease, ViewerValues};
+pub use readiness::{Contents, HAS_WORK, OpenLease, ViewerValues};
 pub use rows::{Reader, Record, Row, Values, unexpected};
 pub use runners::{ReadRunners, WriteRunners};
 pub use sections::{NewSection, ReadSections, SectionEdit, WriteSections};

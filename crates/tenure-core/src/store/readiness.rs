@@ -9,7 +9,7 @@
 
 use super::Viewer;
 use super::rows::json;
-use super::sql::{Dialect, UNFINISHED};
+use super::sql::Dialect;
 use crate::clock::Timestamp;
 use crate::error::Result;
 
@@ -26,6 +26,9 @@ pub struct Contents {
 impl Contents {
     pub const UNKNOWN: Self = Self { held_sections: true, ordered_sections: true };
 }
+
+/// The condition that section `u` has unfinished tasks.
+pub const HAS_WORK: &str = "u.open_tasks > 0";
 
 /// A viewer as the values of the parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,17 +120,6 @@ impl Dialect {
         )
     }
 
-    /// Section `u` has unfinished tasks. SQLite counts them in a column; PostgreSQL has an index of them.
-    pub fn has_work(self) -> String {
-        match self {
-            Self::Sqlite => "u.open_tasks > 0".to_owned(),
-            Self::Postgres => self.some(&format!(
-                "{}o.section_id = u.id AND o.status IN {UNFINISHED}",
-                self.rows("tasks", "o")
-            )),
-        }
-    }
-
     /// The holder of the section's lease `l` has a live lease on a task of section `s`, or no lease on any of its tasks
     /// (it is between two tasks). If all its leases there have lapsed, the section's lease blocks nothing either (L3).
     /// Leases of another process with the same name are not counted.
@@ -156,7 +148,7 @@ impl Dialect {
                  WHERE d.project = $1 AND "
             }
         };
-        format!("{before}d.section_id = {section} AND {}", self.has_work())
+        format!("{before}d.section_id = {section} AND {HAS_WORK}")
     }
 
     /// Task `t` is [`ComputedState::Blocked`](super::ComputedState::Blocked).

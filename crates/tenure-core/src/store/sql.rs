@@ -39,7 +39,7 @@ pub use tasks::TaskQueries;
 
 /// The statuses of [`TaskStatus::is_finished`](crate::task::TaskStatus::is_finished), as an SQL list.
 pub const FINISHED: &str = "('completed', 'skipped')";
-/// All other statuses. PostgreSQL has an index with this condition, which only this spelling uses.
+/// All other statuses.
 pub const UNFINISHED: &str = "('pending', 'in_progress', 'review', 'failed')";
 
 /// The database that a statement is for.
@@ -86,6 +86,28 @@ impl Dialect {
             Self::Sqlite => without_project(sql),
             Self::Postgres => self.numbered(sql),
         }
+    }
+
+    /// The texts of a parameter that is a list in JSON, as rows `listed` with the column `value`.
+    fn list(self, parameter: &str) -> String {
+        match self {
+            Self::Sqlite => format!("json_each({parameter}) AS listed"),
+            Self::Postgres => format!("json_array_elements_text({parameter}::text::json) AS listed (value)"),
+        }
+    }
+
+    /// The condition that a column has one of the values that `rows` selects. They are read before the table, so that an index
+    /// on the column finds its rows.
+    fn one_of(self, column: &str, rows: &str) -> String {
+        match self {
+            Self::Sqlite => format!("{column} IN ({rows})"),
+            Self::Postgres => format!("{column} = ANY (ARRAY({rows}))"),
+        }
+    }
+
+    /// The condition that a column has one of the texts of a parameter that is a list in JSON.
+    pub(super) fn listed(self, column: &str, parameter: &str) -> String {
+        self.one_of(column, &format!("SELECT value FROM {}", self.list(parameter)))
     }
 
     /// Selects all columns of the rows that match `rest`: a condition and optional further clauses.
@@ -166,9 +188,9 @@ fn without_project(sql: &str) -> String {
     while let Some(part) = piece {
         piece = pieces.next();
         // The condition may begin with the alias of its table.
-        let alias = part.strip_suffix('.').filter(|_| piece.is_some());
-        let end = alias.and_then(|part| part.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
-        text.push_str(end.map_or(part, |end| part.split_at(end + 1).0));
+        let with_alias = part.strip_suffix('.').filter(|_| piece.is_some());
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        text.push_str(with_alias.map_or(part, |part| part.trim_end_matches(is_of_name)));
     }
     let mut pieces = text.split('$');
     let mut text = pieces.next().unwrap_or_default().to_owned();
@@ -432,6 +454,17 @@ mod tests {
         assert_eq!(
             Dialect::Postgres.statement("DELETE FROM tenure.tasks WHERE project = $1 AND id = ? AND key = ?"),
             "DELETE FROM tenure.tasks WHERE project = $1 AND id = $2 AND key = $3"
+        );
+    }
+
+    #[test]
+    fn a_statement_for_sqlite_has_none_of_two_adjacent_conditions_on_the_project() {
+        let sql = "SELECT 1 FROM tenure.leases l, tenure.tasks t
+                   WHERE l.project = $1 AND t.project = $1 AND t.id = l.resource_id AND (project = $1 AND t.key = $2)";
+        assert_eq!(
+            Dialect::Sqlite.statement(sql),
+            "SELECT 1 FROM leases l, tasks t
+                   WHERE t.id = l.resource_id AND (t.key = ?1)"
         );
     }
 

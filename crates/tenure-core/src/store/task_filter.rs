@@ -40,6 +40,14 @@ impl TaskFilter {
         } = self;
         states.is_empty() && search.is_none() && label.is_none() && !ready && held_by.is_none()
     }
+
+    /// Whether every match has one of the statuses that few tasks have: all but pending and completed. Sorting these is faster than
+    /// looking for them in order.
+    pub fn are_few(&self) -> bool {
+        let is_rare = |status: &TaskStatus| !matches!(status, TaskStatus::Pending | TaskStatus::Completed);
+        let statuses = self.statuses.as_ref().filter(|statuses| !statuses.is_empty());
+        self.states.is_empty() && statuses.is_some_and(|statuses| statuses.iter().all(is_rare))
+    }
 }
 
 /// A state of a task that is computed from other rows, not stored.

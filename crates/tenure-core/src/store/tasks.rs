@@ -15,12 +15,14 @@ use crate::task::{DEFAULT_PRIORITY, SectionRef, Task, TaskStatus};
 #[derive(Debug, Clone, Copy)]
 pub enum TaskLookup<'a> {
     Id(&'a str),
+    Ids(&'a [TaskId]),
     Key(&'a str),
     /// A key in lower case, compared without regard to the case of ASCII letters.
     KeyIgnoringCase(&'a str),
     /// Hex digits and dashes, lower case.
     IdPrefix(&'a str),
     Title(&'a str),
+    Titles(&'a [&'a str]),
     /// Any part of the title, ignoring case.
     TitlePart(&'a str),
 }

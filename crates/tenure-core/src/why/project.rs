@@ -1,7 +1,7 @@
 //! Why a whole project makes no progress.
 
 use super::task::held;
-use super::{Asking, Reason, words};
+use super::{Asking, Reason};
 use crate::clock::Timestamp;
 use crate::duration::format_rounded;
 use crate::error::{Result, SectionInUse};
@@ -9,6 +9,7 @@ use crate::hints;
 use crate::kernel;
 use crate::lease::{LeaseState, ResourceKind};
 use crate::reference;
+use crate::row_names::RowNames;
 use crate::shell_quote::quote;
 use crate::store::{LeaseFilter, TaskFilter, View};
 use crate::task::TaskStatus;
@@ -43,8 +44,10 @@ pub fn about_project(view: &dyn View, asking: &Asking<'_>) -> Result<Vec<Reason>
     }
     let in_use = kernel::sections_in_use(view, ctx, None, &viewer)?;
     reasons.extend(in_use.iter().map(|section| serial_section(section, now)));
+    let mut names = RowNames::default();
+    names.learn_resources(view, leases.iter().take(MOST_HELD).map(|lease| &lease.resource))?;
     for lease in leases.iter().take(MOST_HELD) {
-        let key = words::resource_name(view, &lease.resource)?;
+        let key = names.resource(&lease.resource);
         let waiting = kernel::count_before(view, &viewer, &lease.resource, None)?;
         reasons.push(held(asking, lease, &key, now, waiting, &key));
     }
@@ -54,7 +57,8 @@ pub fn about_project(view: &dyn View, asking: &Asking<'_>) -> Result<Vec<Reason>
             limit: MOST_BLOCKED,
             ..TaskFilter::default()
         };
-        for task in view.list_tasks(&filter, &viewer)?.0 {
+        let pending = view.list_tasks(&filter, &viewer)?.0;
+        for task in pending.into_iter().filter(|task| !task.blocked_by.is_empty()) {
             let sentence = format!("{} is blocked by {}.", task.key, task.blocked_by.join(", "));
             reasons.push(Reason::new("blocked", sentence).hint(hints::why_task(task.key)));
         }

@@ -5,7 +5,8 @@ use crate::duration::format_rounded;
 use crate::error::Result;
 use crate::holder::Judge;
 use crate::lease::{Lease, LeaseState, Resource};
-use crate::store::{TaskLookup, View};
+use crate::row_names::RowNames;
+use crate::store::View;
 
 /// The lease's state: `10m remaining`, `expired 5m ago` and so on.
 pub fn remaining(lease: &Lease, now: Timestamp, judge: &dyn Judge) -> String {
@@ -19,18 +20,9 @@ pub fn remaining(lease: &Lease, now: Timestamp, judge: &dyn Judge) -> String {
 
 /// A task's key or `section:NAME`.
 pub fn resource_name(view: &dyn View, resource: &Resource) -> Result<String> {
-    if let Some(section) = resource.section_id()
-        && let Some(section) = view.section(&section)?
-    {
-        return Ok(format!("section:{}", section.name));
-    }
-    if resource.task_id().is_some() {
-        let found = view.find_tasks(TaskLookup::Id(&resource.id), 1)?;
-        if let Some(task) = found.into_iter().next() {
-            return Ok(task.key);
-        }
-    }
-    Ok(resource.to_string())
+    let mut names = RowNames::default();
+    names.learn_resources(view, std::iter::once(resource))?;
+    Ok(names.resource(resource))
 }
 
 /// `agent A1` or `runner f47ac10b-… (pid 123 on host)`.

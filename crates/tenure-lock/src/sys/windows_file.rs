@@ -40,7 +40,7 @@ pub(crate) fn id_behind(path: &Path) -> io::Result<FileId> {
     id_of(&file)?.ok_or_else(|| io::ErrorKind::Unsupported.into())
 }
 
-/// Opening does not follow a symbolic link. Who can read a new file is inherited from its folder.
+/// Opening does not follow a symbolic link. The permissions of a new file are inherited from its folder.
 pub(crate) fn make_private(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(FILE_FLAG_OPEN_REPARSE_POINT)
 }
@@ -50,7 +50,7 @@ pub(crate) fn refused_link(_error: &io::Error) -> bool {
     false
 }
 
-/// Who can read a new folder is inherited.
+/// The permissions of a new folder are inherited.
 pub(crate) fn private_folder() -> DirBuilder {
     DirBuilder::new()
 }

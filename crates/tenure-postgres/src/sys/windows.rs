@@ -22,7 +22,7 @@ pub(crate) fn local_datagrams() -> io::Result<(LocalDatagrams, LocalDatagrams)> 
     Ok((one, other))
 }
 
-/// Who can read a file is inherited from its folder.
+/// The permission to read a file is inherited from its folder.
 pub(crate) fn others_can_read(_found: &Metadata) -> bool {
     false
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod away;
+mod board;
 mod claims;
 mod copying;
 mod durable;

@@ -379,10 +379,10 @@ impl RunnerLoop<'_, '_> {
     fn return_task(&self, slot: &RunnerSlot, grant: &Grant, why: &str) -> Result<()> {
         let caller = Caller { process: slot.caller.process.clone(), ..Caller::holding(&grant.lease) };
         let name = kernel::name_of(&grant.task);
-        self.cx.store.write(Durability::Power, |tx| {
+        let released = self.cx.store.write(Durability::Power, |tx| {
             kernel::finish(tx, &self.cx.exec.ctx, &caller, &name, Finish::Release(Some(why)), false)
-        })?;
-        Ok(())
+        });
+        kernel::recording_rejection(self.cx.store, released).map(drop)
     }
 
     pub(super) fn release_section(&mut self) -> Result<()> {

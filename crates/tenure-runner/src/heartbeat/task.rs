@@ -29,7 +29,7 @@ impl Renew for RenewTask<'_> {
         let beat = Beat { revive: true, section_ttl: self.section_ttl, ..Beat::default() };
         let renewed =
             store.write(Durability::Process, |tx| kernel::renew(tx, &self.ctx, self.caller, self.task, beat));
-        match renewed {
+        match kernel::recording_rejection(store, renewed) {
             Ok(_) => Renewal::Held,
             Err(error @ (Error::LeaseLost(_) | Error::NotHolder(_) | Error::TaskNotFound { .. })) => {
                 match store.read(|view| is_finished(view, self.lease)) {

@@ -12,11 +12,12 @@ use tenure_core::store::{Durability, Store, Tx};
 use tenure_core::{Error, Result, SystemClock};
 
 use super::control::ItemSignals;
+use super::fill::PLACEHOLDER;
 use super::worker::{ClaimedItem, Worker};
 use crate::daemon::agent_output::read_output;
 use crate::daemon::output::{AttemptLog, LastOutput};
 use crate::database::DatabaseFile;
-use crate::exec_gate::cannot_run;
+use crate::exec_gate::{NOT_FOUND, cannot_run};
 use crate::input::private_input;
 use crate::outage::{Written, is_outage, write_outcome};
 use crate::processes::children::{self, Supervising};
@@ -35,6 +36,8 @@ enum ItemEnd {
     Succeeded,
     Exited(Exit),
     NotStarted(String),
+    /// The program does not exist, whatever the item.
+    NoProgram(String),
     TooLong(Duration),
     Interrupted,
     /// Another process holds the item or the job. Nothing is written.
@@ -101,6 +104,10 @@ impl Worker<'_> {
             ItemEnd::Exited(Exit::Code(code)) => failed(format!("exited with {code}")),
             ItemEnd::Exited(Exit::Signal(signal)) => failed(format!("killed by signal {signal}")),
             ItemEnd::NotStarted(why) => failed(why.clone()),
+            ItemEnd::NoProgram(why) => {
+                self.write(store, &executed, None, ItemOutcome::Interrupted { why }, gone, true);
+                Err(Error::General(format!("{why}; the job was stopped, and its items can be resumed")))
+            }
             ItemEnd::TooLong(limit) => failed(format!("not finished after {}", format_short(*limit))),
             ItemEnd::Interrupted => {
                 let outcome = ItemOutcome::Interrupted { why: "interrupted" };
@@ -213,6 +220,11 @@ impl Worker<'_> {
         })
     }
 
+    /// Whether the program is the same for all items.
+    fn runs_one_program(&self) -> bool {
+        self.work.job.definition.command.first().is_some_and(|program| !program.contains(PLACEHOLDER))
+    }
+
     fn watch(
         &self,
         store: &dyn Store,
@@ -248,6 +260,9 @@ impl Worker<'_> {
         }
         let end = match event {
             WatchEvent::Exited => match store.read(|view| kernel::failed_start(view, attempt)) {
+                Ok(Some(why)) if exit == Exit::Code(NOT_FOUND.into()) && self.runs_one_program() => {
+                    ItemEnd::NoProgram(why)
+                }
                 Ok(Some(why)) => ItemEnd::NotStarted(why),
                 _ => ItemEnd::Exited(exit),
             },

@@ -8,9 +8,12 @@ use serde_json::Value;
 
 use crate::sys::LONGEST_ARGUMENT;
 
+/// How every placeholder begins.
+pub(super) const PLACEHOLDER: &str = "{item";
+
 /// The command for one item, or why it cannot be built.
 pub fn fill(command: &[String], payload: &str) -> Result<Vec<String>, String> {
-    if !command.iter().any(|word| word.contains("{item")) {
+    if !command.iter().any(|word| word.contains(PLACEHOLDER)) {
         return Ok(command.to_vec());
     }
     let item: Value = serde_json::from_str(payload).map_err(|e| format!("the item cannot be read: {e}"))?;
@@ -36,10 +39,10 @@ pub fn fill(command: &[String], payload: &str) -> Result<Vec<String>, String> {
 fn fill_word(word: &str, item: &Value, payload: &str) -> Result<String, String> {
     let mut text = String::with_capacity(word.len());
     let mut rest = word;
-    while let Some(at) = rest.find("{item") {
+    while let Some(at) = rest.find(PLACEHOLDER) {
         let (before, from) = rest.split_at(at);
         text.push_str(before);
-        let after = &from["{item".len()..];
+        let after = &from[PLACEHOLDER.len()..];
         let end = after.find('}');
         match end.map(|end| (&after[..end], &after[end + 1..])) {
             Some(("", behind)) => {

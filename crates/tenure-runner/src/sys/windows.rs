@@ -86,7 +86,7 @@ pub(crate) fn launchd_domain() -> String {
     String::new()
 }
 
-/// Who can read a file is inherited from its folder, which is in the user's own.
+/// The permission to read a file is inherited from its folder, which is in the user's own.
 pub(crate) fn is_private(_found: &Metadata) -> bool {
     true
 }

@@ -22,18 +22,17 @@
 
   // Changes the nodes of `from` into those of `to`. What a person has typed, opened, scrolled or focused stays as it is.
   const isDirty = form => all('input,textarea,select', form).some(field =>
-    field.type === 'hidden' || field.type === 'submit' ? false
-      : field.type === 'checkbox' ? field.checked !== field.defaultChecked
+    field.type === 'checkbox' ? field.checked !== field.defaultChecked
       : field.tagName === 'SELECT' ? [...field.options].some(o => o.selected !== o.defaultSelected)
       : field.value !== field.defaultValue);
   const keeps = (node, name) => name === 'open' && (node.tagName === 'DETAILS' || node.tagName === 'DIALOG');
-  const isSame = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && (a.id || '') === (b.id || '');
+  const isSame = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && a.id === b.id;
   function patch(from, to, force) {
     if (from.nodeType !== 1) {
       if (from.nodeValue !== to.nodeValue) from.nodeValue = to.nodeValue;
       return;
     }
-    // A form that is being filled in keeps what it was shown for, so that the server can refuse it if that has changed.
+    // A form that is being filled in keeps what it was shown for; the server refuses it if that has changed.
     if (from.tagName === 'FORM' && !force && isDirty(from)) return;
     for (const { name } of [...from.attributes]) {
       if (!to.hasAttribute(name) && !keeps(from, name)) from.removeAttribute(name);
@@ -72,7 +71,7 @@
     while (wanted) {
       const force = forced;
       wanted = forced = false;
-      // Without a server, the stream reads again later.
+      // The stream reads again later.
       await read(force).catch(() => {});
     }
     reading = null;
@@ -85,6 +84,9 @@
       say('The session has ended. Open a new link from the terminal.', true);
       return;
     }
+    // An error must not replace what was typed.
+    if (!answer.ok && answer.status !== 404) return state('lost', 'out of date');
+    if (source) state('live', 'live');
     const text = await answer.text();
     if (text !== last || force) {
       last = text;
@@ -92,7 +94,7 @@
     }
   }
   function show(next, force) {
-    const active = document.activeElement, id = active && active.id, log = find('#log');
+    const active = document.activeElement, id = active?.id, log = find('#log');
     const follows = log && log.scrollHeight - log.scrollTop - log.clientHeight < 40;
     for (const part of ['#main', 'header.bar nav']) {
       const from = find(part), to = find(part, next);
@@ -102,7 +104,6 @@
     if (id && document.activeElement !== active) find('#' + CSS.escape(id))?.focus({ preventScroll: true });
     if (follows) { const now = find('#log'); if (now) now.scrollTop = now.scrollHeight; }
     times();
-    document.documentElement.dataset.shown = Date.now();
   }
 
   // One stream per page, while the page is seen.
@@ -111,7 +112,7 @@
     clearInterval(slow);
     clearTimeout(retry);
     slow = retry = null;
-    if (source) source.close();
+    source?.close();
     source = null;
   }
   function connect() {
@@ -160,10 +161,10 @@
   // Forms are sent by the script, and the page stays.
   document.addEventListener('submit', async event => {
     const form = event.target, button = event.submitter;
-    if (form.method !== 'post') return;
+    if (form.method !== 'post' || form.id === 'out') return;
     event.preventDefault();
     if (form.dataset.sending) return;
-    if (button && button.id === 'do-reject' && !form.remark.value.trim()) {
+    if (button?.id === 'do-reject' && !form.remark.value.trim()) {
       say('Say in the remark what is missing.', true);
       form.remark.focus();
       return;
@@ -171,7 +172,7 @@
     form.dataset.sending = '1';
     say('Working…');
     try {
-      const answer = await fetch(button && button.hasAttribute('formaction') ? button.formAction : form.action, {
+      const answer = await fetch(button?.hasAttribute('formaction') ? button.formAction : form.action, {
         method: 'POST',
         headers: { 'x-tenure-script': '1', 'x-tenure-csrf': document.body.dataset.csrf },
         body: new URLSearchParams(new FormData(form)),

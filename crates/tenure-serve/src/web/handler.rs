@@ -1,13 +1,14 @@
 //! What the server needs of the binary: the projects of this machine, and for each a handler that reads and changes it.
 
-use rustix::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use rustix::fd::{AsFd, BorrowedFd};
 use tenure_core::Timestamp;
 use tenure_core::board::{Board, EventLine, Query, TaskDetail};
 use tenure_core::rules::Seen;
 
-use super::hub::Changes;
+use super::hub::{Changes, JobReceiver};
 use super::metrics::Metrics;
 use crate::request_handler::Refusal;
 
@@ -16,8 +17,8 @@ pub trait Projects: Send + Sync {
     /// All projects that this user has registered. None of them is opened.
     fn list(&self) -> Vec<ProjectRow>;
 
-    /// Opens a project and serves its requests until there are no more. One that cannot be opened is refused by
-    /// [`Requests::refuse`].
+    /// Opens a project and serves its requests until there are no more; opens it again if its settings or its trust have changed. One
+    /// that cannot be opened is refused by [`Requests::refuse`].
     fn serve(&self, project: &str, requests: Requests);
 
     /// Reports changes of a project's store by [`Following::changed`] until [`Following::is_over`].
@@ -46,6 +47,8 @@ pub trait ProjectHandler {
     /// The last `limit` events, newest first.
     fn events(&mut self, limit: u64) -> Result<Vec<EventLine>, Refusal>;
     fn task(&mut self, reference: &str) -> Result<TaskPage, Refusal>;
+    /// The log of the task's running attempt, if it is on this machine.
+    fn live_log(&mut self, reference: &str) -> Result<Option<PathBuf>, Refusal>;
     /// Makes the change, and returns what was done as a sentence.
     fn act(&mut self, action: &Action) -> Result<String, Refusal>;
     fn metrics(&mut self) -> Result<Metrics, Refusal>;
@@ -69,8 +72,6 @@ pub enum Log {
     /// It cannot be shown: it is on another machine, or was removed.
     Unreadable(String),
     Lines {
-        /// The file, whose growth the page follows.
-        path: std::path::PathBuf,
         entries: Vec<LogEntry>,
         /// Earlier lines are not shown.
         is_cut: bool,
@@ -133,21 +134,55 @@ impl Action {
 pub(crate) type Job = Box<dyn FnOnce(&mut dyn ProjectHandler) + Send>;
 
 /// The requests to one project, in the order of arrival.
-#[derive(Debug)]
-pub struct Requests(pub(super) super::hub::JobReceiver);
+pub struct Requests {
+    queue: JobReceiver,
+    /// The request that was received when the handler was no longer current.
+    held_back: Option<Job>,
+}
+
+impl std::fmt::Debug for Requests {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Requests").field("queue", &self.queue).finish_non_exhaustive()
+    }
+}
+
+/// Why [`Requests::serve`] has returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Served {
+    /// There will be no more requests.
+    All,
+    /// The project has to be opened again for the next request.
+    UntilStale,
+}
 
 impl Requests {
-    /// Answers requests until there are no more.
-    pub fn serve(mut self, handler: &mut dyn ProjectHandler) {
-        while let Some(job) = self.0.next() {
+    pub(super) fn new(queue: JobReceiver) -> Self {
+        Self { queue, held_back: None }
+    }
+
+    /// Answers requests until there are no more, or until the handler is no longer current, which is checked when a request is
+    /// received.
+    pub fn serve(&mut self, handler: &mut dyn ProjectHandler, is_current: &dyn Fn() -> bool) -> Served {
+        // The handler was made for this one.
+        if let Some(job) = self.held_back.take() {
             job(handler);
         }
+        while let Some(job) = self.queue.next() {
+            if !is_current() {
+                self.held_back = Some(job);
+                return Served::UntilStale;
+            }
+            job(handler);
+        }
+        Served::All
     }
 
     /// Answers the waiting requests with the reason why the project cannot be opened. The next request tries again.
     pub fn refuse(mut self, refusal: &Refusal) {
+        // Before the first answer, because a request that follows it must not get the same one.
+        self.queue.close();
         let mut closed = ClosedProject(refusal.clone());
-        while let Some(job) = self.0.next_waiting() {
+        while let Some(job) = self.held_back.take().or_else(|| self.queue.next()) {
             job(&mut closed);
         }
     }
@@ -166,6 +201,10 @@ impl ProjectHandler for ClosedProject {
     }
 
     fn task(&mut self, _: &str) -> Result<TaskPage, Refusal> {
+        Err(self.0.clone())
+    }
+
+    fn live_log(&mut self, _: &str) -> Result<Option<PathBuf>, Refusal> {
         Err(self.0.clone())
     }
 

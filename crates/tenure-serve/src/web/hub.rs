@@ -25,6 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long the thread of a project that cannot be opened collects requests, before the next one tries again.
 const RETRY: Duration = Duration::from_millis(500);
 
+/// How often the threads are looked at while the server ends.
+const CLOSED_INTERVAL: Duration = Duration::from_millis(5);
+
 pub(crate) struct JobReceiver(mpsc::Receiver<Job>);
 
 impl fmt::Debug for JobReceiver {
@@ -38,14 +41,13 @@ impl JobReceiver {
         self.0.blocking_recv()
     }
 
-    /// The next job that is queued already.
-    pub(super) fn next_waiting(&mut self) -> Option<Job> {
+    /// Accepts no more jobs. Those that are queued already can still be received.
+    pub(super) fn close(&mut self) {
         self.0.close();
-        self.0.blocking_recv()
     }
 }
 
-/// The number of a project's state, and who wants to know it.
+/// The number of a project's state, and how many pages follow it.
 pub(crate) struct Changes {
     version: watch::Sender<u64>,
     watchers: AtomicUsize,
@@ -116,7 +118,7 @@ struct OpenProject {
 
 pub(crate) struct Hub {
     projects: Arc<dyn Projects>,
-    open: Mutex<HashMap<String, OpenProject>>,
+    open: Arc<Mutex<HashMap<String, OpenProject>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -132,14 +134,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Hub {
     pub(crate) fn new(projects: Arc<dyn Projects>) -> Self {
-        Self { projects, open: Mutex::default(), threads: Mutex::default() }
+        Self { projects, open: Arc::default(), threads: Mutex::default() }
     }
 
     pub(crate) fn projects(&self) -> Arc<dyn Projects> {
         Arc::clone(&self.projects)
     }
 
-    /// Runs `request` on the project's thread, which is started if there is none.
+    /// Runs `request` on the project's thread, which is started if there is none. A request that has timed out, or whose client
+    /// has gone, before the thread comes to it is not run.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         project: &str,
@@ -148,7 +151,9 @@ impl Hub {
         let jobs = self.jobs(project)?;
         let (answer, answered) = oneshot::channel();
         let job: Job = Box::new(move |handler| {
-            let _ = answer.send(request(handler));
+            if !answer.is_closed() {
+                let _ = answer.send(request(handler));
+            }
         });
         let answered = async {
             jobs.send(job).await.ok()?;
@@ -217,7 +222,16 @@ impl Hub {
         };
         open.insert(project.to_owned(), OpenProject { jobs: jobs.clone(), changes });
         let (projects, name) = (Arc::clone(&self.projects), project.to_owned());
-        self.start("project", move || projects.serve(&name, Requests(JobReceiver(queue))))?;
+        let all = Arc::clone(&self.open);
+        self.start("project", move || {
+            projects.serve(&name, Requests::new(JobReceiver(queue)));
+            // A name that leads to no project leaves nothing behind.
+            let mut all = lock(&all);
+            let is_over = |entry: &OpenProject| entry.jobs.is_closed() && !entry.changes.is_watched();
+            if all.get(&name).is_some_and(is_over) {
+                all.remove(&name);
+            }
+        })?;
         Ok(jobs)
     }
 
@@ -229,14 +243,18 @@ impl Hub {
         Ok(())
     }
 
-    /// Ends all threads. To be called when nothing can ask any more.
+    /// Asks all threads to end. To be called when nothing can ask for a project any more.
     pub(crate) fn close(&self) {
         for (_, open) in lock(&self.open).drain() {
             open.changes.is_closing.store(true, Ordering::SeqCst);
             open.changes.wake();
         }
-        for thread in lock(&self.threads).drain(..) {
-            let _ = thread.join();
+    }
+
+    /// Returns when all threads have ended.
+    pub(crate) async fn closed(&self) {
+        while !lock(&self.threads).iter().all(JoinHandle::is_finished) {
+            tokio::time::sleep(CLOSED_INTERVAL).await;
         }
     }
 }

@@ -29,6 +29,8 @@ impl Histogram {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Metrics {
     pub project: String,
+    /// Its name in addresses. Two projects may have the same name, and their series must differ.
+    pub id: String,
     /// By status.
     pub tasks: BTreeMap<&'static str, u64>,
     /// Open leases by what is held, and by state: live or lapsed.
@@ -53,10 +55,10 @@ pub(crate) fn render(all: &[Metrics]) -> String {
     let labelled = |map: &dyn Fn(&Metrics) -> Vec<(String, f64)>| -> Vec<(String, f64)> {
         all.iter()
             .flat_map(|one| {
-                let project = escape(&one.project);
+                let (project, id) = (escape(&one.project), &one.id);
                 map(one)
                     .into_iter()
-                    .map(move |(labels, value)| (format!("project=\"{project}\"{labels}"), value))
+                    .map(move |(labels, value)| (format!("project=\"{project}\",id=\"{id}\"{labels}"), value))
             })
             .collect()
     };
@@ -133,18 +135,16 @@ pub(crate) fn render(all: &[Metrics]) -> String {
          # TYPE tenure_handoff_seconds histogram"
     );
     for one in all {
-        let (project, mut below) = (escape(&one.project), 0);
+        let labels = format!("project=\"{}\",id=\"{}\"", escape(&one.project), one.id);
+        let mut below = 0;
         for (bound, count) in HANDOFF_BOUNDS.iter().zip(one.handoffs.counts) {
             below += count;
-            let _ = writeln!(
-                text,
-                "tenure_handoff_seconds_bucket{{project=\"{project}\",le=\"{bound}\"}} {below}"
-            );
+            let _ = writeln!(text, "tenure_handoff_seconds_bucket{{{labels},le=\"{bound}\"}} {below}");
         }
         let Histogram { total, sum_seconds, .. } = &one.handoffs;
-        let _ = writeln!(text, "tenure_handoff_seconds_bucket{{project=\"{project}\",le=\"+Inf\"}} {total}");
-        let _ = writeln!(text, "tenure_handoff_seconds_sum{{project=\"{project}\"}} {sum_seconds}");
-        let _ = writeln!(text, "tenure_handoff_seconds_count{{project=\"{project}\"}} {total}");
+        let _ = writeln!(text, "tenure_handoff_seconds_bucket{{{labels},le=\"+Inf\"}} {total}");
+        let _ = writeln!(text, "tenure_handoff_seconds_sum{{{labels}}} {sum_seconds}");
+        let _ = writeln!(text, "tenure_handoff_seconds_count{{{labels}}} {total}");
     }
     text
 }
@@ -170,9 +170,11 @@ mod tests {
             handoffs.record(seconds);
         }
         let project = "a\"} 1\nevil{x=\"\\".to_owned();
-        let metrics = Metrics { project, handoffs, tasks: [("pending", 3)].into(), ..Metrics::default() };
+        let id = "ab12".to_owned();
+        let metrics = Metrics { project, id, handoffs, tasks: [("pending", 3)].into(), ..Metrics::default() };
         let text = render(&[metrics]);
-        assert!(text.contains(r#"tenure_tasks{project="a\"} 1\nevil{x=\"\\",status="pending"} 3"#), "{text}");
+        let series = r#"tenure_tasks{project="a\"} 1\nevil{x=\"\\",id="ab12",status="pending"} 3"#;
+        assert!(text.contains(series), "{text}");
         assert!(text.lines().all(|line| line.starts_with("tenure_") || line.starts_with("# ")), "{text}");
         let bucket = |le: &str| {
             let wanted = format!("le=\"{le}\"}} ");

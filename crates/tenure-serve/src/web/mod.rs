@@ -7,6 +7,7 @@
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::time::Duration;
 
 mod forms;
 mod guard;
@@ -20,19 +21,21 @@ mod streams;
 
 pub use guard::Address;
 pub use handler::{
-    Action, Following, Log, LogEntry, ProjectHandler, ProjectRow, Projects, Requests, TaskChange, TaskPage,
+    Action, Following, Log, LogEntry, ProjectHandler, ProjectRow, Projects, Requests, Served, TaskChange,
+    TaskPage,
 };
 pub use metrics::{HANDOFF_BOUNDS, Histogram, Metrics};
 pub use sessions::{CODE_LIFE, MakeSecret, SaveSessions, SessionRecord, Sessions};
 
 use crate::connections::{self, Limits};
+use crate::sys::asked_to_stop;
 use hub::Hub;
 use routes::Site;
 
 /// How the board is served.
 pub struct Web {
-    /// Bound to a loopback address.
-    pub listener: TcpListener,
+    /// Bound to loopback addresses, with the same port.
+    pub listeners: Vec<TcpListener>,
     pub address: Address,
     pub sessions: Arc<Sessions>,
     pub metrics_token: String,
@@ -50,21 +53,32 @@ impl std::fmt::Debug for Web {
 }
 
 /// Browsers open connections in advance and leave them idle.
-const LIMITS: Limits =
-    Limits { connections: 512, newcomers: 64, newcomer_time: std::time::Duration::from_secs(3) };
+const LIMITS: Limits = Limits { connections: 512, newcomers: 64, newcomer_time: Duration::from_secs(3) };
 
-/// Serves until the process is asked to stop.
+/// How long the threads of the projects may take to end. A store that does not answer must not keep the server.
+const CLOSING: Duration = Duration::from_secs(5);
+
+/// Serves until the process is asked to stop. Returns when the projects are closed, but not later than [`CLOSING`], and at once if it
+/// is asked again; the caller then ends the process.
 pub fn run(web: Web) -> io::Result<()> {
-    let Web { listener, address, sessions, metrics_token, read_only, home, projects } = web;
+    let Web { listeners, address, sessions, metrics_token, read_only, home, projects } = web;
     let hub = Arc::new(Hub::new(projects));
     let site = Site::new(address, sessions, metrics_token, read_only, home, Arc::clone(&hub));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let router = routes::router(Arc::new(site));
-    let served = runtime.block_on(connections::serve(listener, LIMITS, move |authorized| {
+    let served = runtime.block_on(connections::serve(listeners, LIMITS, move |authorized| {
         routes::service(router.clone(), authorized)
     }));
-    // Streams and their watchers end with the executor.
-    drop(runtime);
+    // Streams, requests and their watchers end with the executor, and nothing new can ask for a project.
+    runtime.shutdown_background();
     hub.close();
+    let closing = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    closing.block_on(async {
+        tokio::select! {
+            () = hub.closed() => {}
+            () = asked_to_stop() => {}
+            () = tokio::time::sleep(CLOSING) => {}
+        }
+    });
     served
 }

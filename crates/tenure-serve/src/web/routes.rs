@@ -12,6 +12,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::sse::{KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use futures::FutureExt as _;
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, REFERRER_POLICY, SET_COOKIE,
     WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
@@ -27,12 +28,12 @@ use tokio::sync::Notify;
 
 use super::forms::Form;
 use super::guard::{Address, Denied};
-use super::handler::{Action, Log};
+use super::handler::Action;
 use super::hub::Hub;
-use super::metrics;
+use super::metrics::{self, Metrics};
 use super::pages::{self, Around, ProjectSummary, View};
 use super::sessions::{Sessions, Token};
-use super::streams::{self, Streams};
+use super::streams::{self, FindLog, Streams};
 use crate::http::has_token;
 use crate::request_handler::Refusal;
 
@@ -98,7 +99,7 @@ impl Site {
 
     /// The surroundings of a page.
     fn around<'a>(&'a self, token: &'a Token, project: Option<&'a str>) -> Around {
-        Around { project: project.map(str::to_owned), csrf: (!self.read_only).then(|| token.csrf()) }
+        Around { project: project.map(str::to_owned), csrf: token.csrf(), read_only: self.read_only }
     }
 
     /// A page that was rendered for the same address while the project has not changed.
@@ -112,6 +113,7 @@ impl Site {
     fn keep(&self, version: Option<u64>, key: String, page: &Arc<str>) {
         let Some(version) = version else { return };
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.retain(|_, earlier| earlier.made.elapsed() < CACHE_LIFE);
         if cache.len() >= MOST_CACHED {
             cache.clear();
         }
@@ -276,17 +278,31 @@ async fn login(State(site): Shared, request: Request) -> Response {
 }
 
 async fn logout(State(site): Shared, request: Request) -> Response {
-    let headers = request.headers().clone();
-    let Some(Session(token)) = request.extensions().get().cloned() else { return signed_out(&headers) };
-    let form = match form(request).await {
-        Ok(form) => form,
-        Err(refused) => return refused,
-    };
-    if let Err(denied) = site.address.check_change(&headers, &token, form.get("csrf")) {
-        return forbidden(denied);
+    match own_form(&site, request).await {
+        Ok(SentForm { token, .. }) => {
+            site.sessions.close(&token);
+            site.streams.close(&token.csrf());
+            html(StatusCode::OK, pages::login(Some("You are signed out.")))
+        }
+        Err(refused) => refused,
     }
-    site.sessions.close(&token);
-    html(StatusCode::OK, pages::login(Some("You are signed out.")))
+}
+
+/// A form that a page of this server has sent.
+struct SentForm {
+    token: Token,
+    form: Form,
+    /// The script has sent it, and shows the answer on the page.
+    is_scripted: bool,
+}
+
+/// Reads a form, and checks that a page of this session has sent it.
+async fn own_form(site: &Site, request: Request) -> Result<SentForm, Response> {
+    let headers = request.headers().clone();
+    let Some(Session(token)) = request.extensions().get().cloned() else { return Err(signed_out(&headers)) };
+    let form = form(request).await?;
+    site.address.check_change(&headers, &token, form.get("csrf")).map_err(forbidden)?;
+    Ok(SentForm { token, form, is_scripted: headers.contains_key(SCRIPTED) })
 }
 
 /// Reads a form, which has limits of size and time.
@@ -334,7 +350,7 @@ type Params = Query<HashMap<String, String>>;
 /// Renders a page of a project on the project's thread.
 async fn show(site: &Site, token: &Token, project: &str, view: View) -> Response {
     let around = site.around(token, Some(project));
-    let key = format!("{project} {:?} {view:?}", around.csrf);
+    let key = format!("{project} {} {view:?}", around.csrf);
     let version = site.hub.version(project);
     if let Some(page) = site.cached(project, &key) {
         return page_response(&page);
@@ -395,23 +411,30 @@ async fn changes(
     if let Err(denied) = Address::check_stream(&headers) {
         return forbidden(denied);
     }
-    let log = match params.get("task").cloned() {
-        Some(task) => {
-            site.hub.ask(&project, move |handler| handler.task(&task)).await.ok().and_then(|page| {
-                if let Log::Lines { path, is_live: true, .. } = page.log { Some(path) } else { None }
-            })
-        }
-        None => None,
-    };
     let Some(closed) = site.streams.register(&token.csrf()) else {
         return problem(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open");
     };
     match site.hub.watch(&project) {
         Ok(watcher) => {
-            Sse::new(streams::events(watcher, closed, log)).keep_alive(KeepAlive::default()).into_response()
+            let find_log = params.get("task").map(|task| find_log(&site, &project, task));
+            let events = streams::events(watcher, closed, find_log);
+            Sse::new(events).keep_alive(KeepAlive::default()).into_response()
         }
         Err(refusal) => problem(status_of(refusal.code), &refusal.message),
     }
+}
+
+/// Finds the log of a task's running attempt.
+fn find_log(site: &Arc<Site>, project: &str, task: &str) -> FindLog {
+    let (site, project, task) = (Arc::clone(site), project.to_owned(), task.to_owned());
+    Box::new(move || {
+        let (site, project, task) = (Arc::clone(&site), project.clone(), task.clone());
+        async move {
+            let asked = site.hub.ask(&project, move |handler| handler.live_log(&task));
+            asked.await.ok().flatten()
+        }
+        .boxed()
+    })
 }
 
 async fn change(
@@ -419,19 +442,13 @@ async fn change(
     Path((project, verb)): Path<(String, String)>,
     request: Request,
 ) -> Response {
-    let headers = request.headers().clone();
-    let Some(Session(token)) = request.extensions().get().cloned() else { return signed_out(&headers) };
-    let form = match form(request).await {
-        Ok(form) => form,
+    let SentForm { token, form, is_scripted } = match own_form(&site, request).await {
+        Ok(sent) => sent,
         Err(refused) => return refused,
     };
-    if let Err(denied) = site.address.check_change(&headers, &token, form.get("csrf")) {
-        return forbidden(denied);
-    }
     if site.read_only {
         return problem(StatusCode::FORBIDDEN, "this server was started with --read-only");
     }
-    let is_scripted = headers.contains_key(SCRIPTED);
     let done = match form.action(&verb) {
         Ok(Some(action)) => act(&site, &project, action).await,
         Ok(None) => return problem(StatusCode::NOT_FOUND, "there is no such verb"),
@@ -488,8 +505,12 @@ async fn numbers(State(site): Shared, request: Request) -> Response {
         }
     };
     let asked = projects.iter().map(|project| site.hub.ask(project, |handler| handler.metrics()));
+    let answers = futures::future::join_all(asked).await;
     // A project that cannot be read has no numbers.
-    let found: Vec<_> = futures::future::join_all(asked).await.into_iter().filter_map(Result::ok).collect();
+    let with_id = |(id, answer): (&String, Result<Metrics, Refusal>)| {
+        answer.ok().map(|found| Metrics { id: id.clone(), ..found })
+    };
+    let found: Vec<_> = projects.iter().zip(answers).filter_map(with_id).collect();
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], metrics::render(&found)).into_response()
 }
 

@@ -1,4 +1,4 @@
-//! Who may use the web board: single-use codes, and the sessions that are opened with them.
+//! Access to the web board: single-use codes, and the sessions that are opened with them.
 //!
 //! Guaranteed: a code opens one session, within [`CODE_LIFE`]; neither codes nor the tokens of sessions are kept, only their hashes. The
 //! records of sessions outlive the server if the caller saves them, so a page goes on when the server is started again.
@@ -57,6 +57,8 @@ pub struct Sessions {
     make_secret: MakeSecret,
     save: SaveSessions,
     now: Box<dyn Fn() -> i64 + Send + Sync>,
+    /// The clock by which codes expire. It cannot be set and counts suspend.
+    boot_time: Box<dyn Fn() -> BootTime + Send + Sync>,
     state: Mutex<State>,
 }
 
@@ -80,18 +82,20 @@ impl Sessions {
         now: Box<dyn Fn() -> i64 + Send + Sync>,
         known: Vec<SessionRecord>,
     ) -> Self {
-        Self { make_secret, save, now, state: Mutex::new(State { codes: Vec::new(), sessions: known }) }
+        let state = Mutex::new(State { codes: Vec::new(), sessions: known });
+        Self { make_secret, save, now, boot_time: Box::new(BootTime::now), state }
     }
 
     /// A new code, which opens one session within [`CODE_LIFE`].
     pub fn issue_code(&self) -> String {
         let code = (self.make_secret)();
+        let now = (self.boot_time)();
         let mut state = self.state();
-        state.codes.retain(|(_, issued)| is_fresh(*issued));
+        state.codes.retain(|(_, issued)| is_fresh(*issued, now));
         if state.codes.len() >= MOST_CODES {
             state.codes.remove(0);
         }
-        state.codes.push((hash(&code), BootTime::now()));
+        state.codes.push((hash(&code), now));
         code
     }
 
@@ -99,7 +103,9 @@ impl Sessions {
     pub(crate) fn open(&self, code: &str) -> Option<Token> {
         let mut state = self.state();
         let (code, now) = (hash(code), (self.now)());
-        let at = state.codes.iter().position(|(known, issued)| *known == code && is_fresh(*issued))?;
+        let boot_time = (self.boot_time)();
+        let is_valid = |(known, issued): &(String, BootTime)| *known == code && is_fresh(*issued, boot_time);
+        let at = state.codes.iter().position(is_valid)?;
         state.codes.remove(at);
         let token = Token((self.make_secret)());
         state.sessions.retain(|session| session.expires_at > now);
@@ -128,8 +134,8 @@ impl Sessions {
     }
 }
 
-fn is_fresh(issued: BootTime) -> bool {
-    BootTime::now().since(issued) < CODE_LIFE
+fn is_fresh(issued: BootTime, now: BootTime) -> bool {
+    now.since(issued) < CODE_LIFE
 }
 
 fn hash(text: &str) -> String {
@@ -171,6 +177,20 @@ mod tests {
         assert!(!all.is_open(&Token::new("made up")));
         all.close(&token);
         assert!(!all.is_open(&token));
+    }
+
+    #[test]
+    fn a_code_expires_after_a_minute() {
+        let (mut all, ..) = sessions(Vec::new());
+        let elapsed = Arc::new(Mutex::new(Duration::from_secs(5)));
+        let clock = Arc::clone(&elapsed);
+        all.boot_time = Box::new(move || BootTime::after_boot(*clock.lock().unwrap()));
+        let (in_time, late) = (all.issue_code(), all.issue_code());
+        *elapsed.lock().unwrap() += CODE_LIFE.checked_sub(Duration::from_millis(1)).unwrap();
+        assert!(all.open(&in_time).is_some());
+        *elapsed.lock().unwrap() += Duration::from_millis(1);
+        assert!(all.open(&late).is_none());
+        assert!(all.open(&all.issue_code()).is_some(), "a new code works");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use axum::response::sse::Event;
 use futures::Stream;
+use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 
 use super::hub::Watcher;
@@ -33,7 +34,7 @@ pub(crate) struct Streams {
 struct OpenStream {
     /// A hash that identifies the session.
     session: String,
-    /// Tells the stream that it makes room for another.
+    /// Tells the stream that it makes room for another. Without the sender, it ends.
     close: oneshot::Sender<()>,
 }
 
@@ -42,26 +43,36 @@ impl Streams {
     pub(crate) fn register(&self, session: &str) -> Option<oneshot::Receiver<()>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|stream| !stream.close.is_closed());
-        if open.len() >= MOST_IN_ALL {
-            return None;
-        }
         while open.iter().filter(|stream| stream.session == session).count() >= MOST_STREAMS {
             let oldest = open.iter().position(|stream| stream.session == session)?;
             let _ = open.remove(oldest).close.send(());
         }
+        if open.len() >= MOST_IN_ALL {
+            return None;
+        }
         let (close, closed) = oneshot::channel();
         open.push(OpenStream { session: session.to_owned(), close });
         Some(closed)
+    }
+
+    /// Ends the streams of a session.
+    pub(crate) fn close(&self, session: &str) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|stream| stream.session != session);
     }
 }
 
 /// Browsers ignore an event without data.
 const DATA: &str = "-";
 
+/// Finds the log that a page follows. A task has another one with each attempt.
+pub(crate) type FindLog = Box<dyn Fn() -> BoxFuture<'static, Option<PathBuf>> + Send + Sync>;
+
 /// What a stream waits for.
 struct Source {
     watcher: Watcher,
     closed: oneshot::Receiver<()>,
+    find_log: Option<FindLog>,
     log: Option<LogSize>,
     /// The stream has said that it is crowded out, and ends.
     is_over: bool,
@@ -90,32 +101,45 @@ impl LogSize {
 pub(crate) fn events(
     mut watcher: Watcher,
     closed: oneshot::Receiver<()>,
-    log: Option<PathBuf>,
+    find_log: Option<FindLog>,
 ) -> impl Stream<Item = Result<Event, Infallible>> + Send {
     // The first read of the page was before the stream was opened.
     watcher.version.mark_changed();
-    let source = Source { watcher, closed, log: log.map(LogSize::new), is_over: false };
+    let source = Source { watcher, closed, find_log, log: None, is_over: false };
     futures::stream::unfold(source, |mut source| async move {
         if source.is_over {
             return None;
         }
-        let name = next(&mut source).await?;
-        source.is_over = name == "crowded";
+        let woken = next(&mut source).await?;
+        let find_log = source.find_log.as_ref().filter(|_| woken == Woken::Changed);
+        if let Some(found) = find_log.map(|find| find()) {
+            // The size is read before the page is, so that no growth is missed.
+            source.log = found.await.map(LogSize::new);
+        }
+        source.is_over = woken == Woken::Crowded;
+        let name = if source.is_over { "crowded" } else { "changed" };
         Some((Ok(Event::default().event(name).data(DATA)), source))
     })
 }
 
-async fn next(source: &mut Source) -> Option<&'static str> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Woken {
+    Changed,
+    LogGrown,
+    Crowded,
+}
+
+async fn next(source: &mut Source) -> Option<Woken> {
     let Source { watcher, closed, log, .. } = source;
     tokio::select! {
         changed = watcher.version.changed() => {
             changed.ok()?;
             watcher.version.mark_unchanged();
-            Some("changed")
+            Some(Woken::Changed)
         }
-        room = closed => room.ok().map(|()| "crowded"),
-        () = grown(log) => Some("changed"),
-        () = tokio::time::sleep(TICK) => Some("changed"),
+        room = closed => room.ok().map(|()| Woken::Crowded),
+        () = grown(log) => Some(Woken::LogGrown),
+        () = tokio::time::sleep(TICK) => Some(Woken::Changed),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Windows. Who can read a new file or folder is inherited from the folder that it is in.
+//! Windows. The permissions of a new file or folder are inherited from the folder that it is in.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;

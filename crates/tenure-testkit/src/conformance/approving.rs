@@ -1,4 +1,4 @@
-//! Who may approve a task: not the agent that has worked on it last (T2).
+//! A task is approved by any caller but the agent that has worked on it last (T2).
 
 use tenure_core::ErrorCode;
 use tenure_core::event::EventKind;

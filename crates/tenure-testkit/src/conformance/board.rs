@@ -177,6 +177,16 @@ pub(super) fn the_groups_of_a_board_are_sections_or_statuses_in_pages(fresh: &dy
     let second = Query { offsets: [(GroupId::NoSection, 1)].into(), ..page };
     assert_eq!((keys(&group(&second, 0)).as_str(), group(&second, 0).tasks.unwrap().more()), ("N2", 0));
     assert_eq!(keys(&group(&second, 1)), "L1", "the other groups begin with their first task");
+    let matches = |offset| {
+        let search = Some("n".to_owned());
+        let query =
+            Query { rows: 1, search, offsets: [(GroupId::NoSection, offset)].into(), ..Query::default() };
+        let group = group(&query, 0);
+        let tasks = group.tasks.clone().unwrap();
+        (keys(&group), tasks.more(), tasks.is_uncounted)
+    };
+    assert_eq!(matches(0), ("N1".to_owned(), 1, true), "what comes after the next match is not counted");
+    assert_eq!(matches(1), ("N2".to_owned(), 0, false));
     let section = group(&all, 1);
     assert_eq!((section.serial, section.blocked_by), (true, vec!["Early".to_owned()]));
 }

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_core::event::{EventKind, NewEvent};
-use tenure_core::id::SectionId;
+use tenure_core::id::{SectionId, TaskId};
 use tenure_core::section::SectionMode;
-use tenure_core::store::TaskEdit;
+use tenure_core::store::{TaskEdit, TaskFilter, Viewer};
 use tenure_core::task::TaskStatus;
 
 use super::readiness::ready_for;
-use crate::fixture::{Fixture, TESTER};
+use crate::fixture::{Fixture, TESTER, new_task};
 
 const SECTIONS: [&str; 3] = ["S", "T", "U"];
 
@@ -121,6 +121,42 @@ fn random_edits(f: &Fixture, seed: u64) {
         }
         compare(f, &expected, seed);
     }
+    compare_counts(f, &expected, seed);
+}
+
+/// The number of tasks of each status, in each section and outside of all.
+fn compare_counts(f: &Fixture, expected: &Expected, seed: u64) {
+    for at in [None, Some(0), Some(1), Some(2)] {
+        let section = at.map_or_else(|| SectionId::new(""), |at: usize| f.section(SECTIONS[at]).id);
+        for status in TaskStatus::ALL {
+            let filter = TaskFilter {
+                statuses: Some(vec![status]),
+                section: Some(section.clone()),
+                ..TaskFilter::default()
+            };
+            let found = f.read(|view| view.count_matches(&filter, &Viewer::default()));
+            let wanted = expected.tasks.values().filter(|task| **task == (at, status)).count();
+            assert_eq!(found, wanted as u64, "seed {seed}, section {at:?}, {status}");
+        }
+    }
+}
+
+/// A store may combine the writes of a transaction, but two writes to the row of a section must both count.
+pub(super) fn every_change_of_a_transaction_is_counted(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let section = f.add_section("S", SectionMode::Parallel);
+    let (moved, done, new) =
+        (f.add_task_in("A", Some(&section)), f.add_task_in("B", Some(&section)), TaskId::new("new"));
+    f.write(|tx| {
+        let created = NewEvent::new(EventKind::TaskCreated, TESTER).task(&new);
+        tx.insert_task(&new_task(&new, "C", Some(&section), 7), created)?;
+        tx.edit_task(&moved, &TaskEdit { section: Some(None), ..TaskEdit::default() }, None)?;
+        let (from, to) = (TaskStatus::Pending, TaskStatus::Completed);
+        tx.set_status(&done, to, NewEvent::new(EventKind::TaskStatus, TESTER).task(&done).status(from, to))
+    })
+    .unwrap();
+    let found = f.section("S");
+    assert_eq!((found.tasks, found.open_tasks), (2, 1));
 }
 
 fn add(f: &Fixture, expected: &mut Expected, sections: &[SectionId], dice: &mut Dice, step: usize) {

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tenure_core::event::{Event, EventKind};
+use tenure_core::event::{Event, EventKind, NewEvent};
 use tenure_core::id::TaskId;
 use tenure_core::kernel::Finish;
 use tenure_core::lease::{Resource, ResourceKind};
 use tenure_core::store::{EventFilter, LeaseFilter, TaskFilter};
 use tenure_core::task::TaskStatus;
 
-use crate::fixture::{Fixture, TTL};
+use crate::fixture::{Fixture, TESTER, TTL};
 
 /// Replays the feed and returns the resulting status of each task. Every change must start from the previous status.
 pub fn replayed_statuses(events: &[Event]) -> BTreeMap<TaskId, TaskStatus> {
@@ -49,6 +49,16 @@ pub fn check_feed(f: &Fixture) {
     let events: Vec<_> =
         events.iter().filter(|e| e.kind == EventKind::LeaseAcquired).filter_map(|e| e.fence).collect();
     assert_eq!(events, granted, "every grant has its event");
+}
+
+pub(super) fn an_event_of_every_kind_can_be_stored(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    for kind in EventKind::ALL {
+        f.write(|tx| tx.append(NewEvent::new(*kind, TESTER))).unwrap();
+    }
+    let events = f.events();
+    let stored: Vec<_> = events.iter().filter(|e| e.actor == TESTER).map(|e| e.kind).collect();
+    assert_eq!(stored, EventKind::ALL);
 }
 
 pub(super) fn every_change_of_status_has_exactly_one_event(fresh: &dyn Fn() -> Fixture) {

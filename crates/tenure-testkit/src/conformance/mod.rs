@@ -327,6 +327,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             a_refused_session_names_its_holder_and_since_when,
         }
         events {
+            an_event_of_every_kind_can_be_stored,
             every_change_of_status_has_exactly_one_event,
             a_status_event_records_actor_time_change_reason_and_fence,
             a_refused_change_writes_no_event,
@@ -356,6 +357,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             rows_that_no_rule_writes_are_found_and_repaired,
         }
         counters {
+            every_change_of_a_transaction_is_counted,
             open_dependencies_and_open_tasks_survive_random_edits,
         }
     }

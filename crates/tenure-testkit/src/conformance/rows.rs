@@ -115,6 +115,7 @@ pub(super) fn tasks_are_found_by_id_key_prefix_and_title(fresh: &dyn Fn() -> Fix
     };
     let id = f.id("A");
     assert_eq!(find(TaskLookup::Id(id.as_str())), ["A"]);
+    assert_eq!(find(TaskLookup::Ids(&[id.clone(), TaskId::new("none")])), ["A"]);
     assert_eq!(find(TaskLookup::Key("B")), ["B"]);
     assert_eq!(find(TaskLookup::IdPrefix(&id.as_str()[..8])), ["A"]);
     assert_eq!(find(TaskLookup::IdPrefix("0000")), ["A", "B"]);
@@ -122,6 +123,7 @@ pub(super) fn tasks_are_found_by_id_key_prefix_and_title(fresh: &dyn Fn() -> Fix
     assert_eq!(find(TaskLookup::KeyIgnoringCase("a")), ["A"]);
     assert_eq!(find(TaskLookup::Title("Task A")), ["A"]);
     assert!(find(TaskLookup::Title("Task")).is_empty());
+    assert_eq!(find(TaskLookup::Titles(&["Task", "Task A"])), ["A"]);
     assert_eq!(find(TaskLookup::TitlePart("tASK")), ["A"]);
     assert_eq!(find(TaskLookup::TitlePart("ÄRGER MIT")), ["B"], "found by its own spelling");
     assert_eq!(f.read(|view| view.find_tasks(TaskLookup::IdPrefix("0000"), 1)).len(), 1);

@@ -108,6 +108,11 @@ impl ReadFeed for MemoryTx {
         let skip = if filter.last { found.len().saturating_sub(limit) } else { 0 };
         Ok(found.into_iter().skip(skip).take(limit).collect())
     }
+
+    fn last_events(&self, tasks: &[TaskId]) -> Result<Vec<Event>> {
+        let last = |task| self.state.events.iter().rfind(|event| event.task.as_ref() == Some(task));
+        Ok(tasks.iter().filter_map(last).cloned().collect())
+    }
 }
 
 impl WriteFeed for MemoryTx {

@@ -10,6 +10,15 @@ use tenure_core::{Error, Result, Timestamp};
 
 use super::MemoryTx;
 
+impl MemoryTx {
+    /// Newest first.
+    fn newest_attempts(&self, fits: impl Fn(&Attempt) -> bool) -> Vec<Attempt> {
+        let mut found: Vec<_> = self.state.attempts.iter().filter(|attempt| fits(attempt)).cloned().collect();
+        found.sort_by_key(|attempt| std::cmp::Reverse((attempt.started_at, attempt.fence)));
+        found
+    }
+}
+
 impl ReadLeases for MemoryTx {
     fn recorded_processes(&self) -> Result<Vec<Incarnation>> {
         Ok(self.state.recorded_processes())
@@ -80,10 +89,11 @@ impl ReadLeases for MemoryTx {
     }
 
     fn attempts(&self, resource: &Resource) -> Result<Vec<Attempt>> {
-        let mut found: Vec<_> =
-            self.state.attempts.iter().filter(|attempt| attempt.resource == *resource).cloned().collect();
-        found.sort_by_key(|attempt| std::cmp::Reverse((attempt.started_at, attempt.fence)));
-        Ok(found)
+        Ok(self.newest_attempts(|attempt| attempt.resource == *resource))
+    }
+
+    fn attempts_at(&self, tasks: &[TaskId]) -> Result<Vec<Attempt>> {
+        Ok(self.newest_attempts(|attempt| attempt.resource.task_id().is_some_and(|id| tasks.contains(&id))))
     }
 
     fn open_attempts(&self) -> Result<Vec<Attempt>> {

@@ -132,10 +132,12 @@ impl ReadTasks for MemoryTx {
     fn find_tasks(&self, lookup: TaskLookup<'_>, limit: usize) -> Result<Vec<TaskName>> {
         let fits = |id: &TaskId, task: &TaskRow| match lookup {
             TaskLookup::Id(wanted) => id.as_str() == wanted,
+            TaskLookup::Ids(wanted) => wanted.contains(id),
             TaskLookup::Key(wanted) => task.key == wanted,
             TaskLookup::IdPrefix(wanted) => id.as_str().starts_with(wanted),
             TaskLookup::KeyIgnoringCase(wanted) => task.key.eq_ignore_ascii_case(wanted),
             TaskLookup::Title(wanted) => task.title == wanted,
+            TaskLookup::Titles(wanted) => wanted.contains(&task.title.as_str()),
             TaskLookup::TitlePart(wanted) => contains(&task.title, wanted),
         };
         let found = self.state.tasks.iter().filter(|(id, task)| fits(id, task));

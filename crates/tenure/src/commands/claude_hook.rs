@@ -204,10 +204,11 @@ fn renew(open: &Open<'_>, session: &Session) -> CommandResult<()> {
     let caller = Caller::new(Holder::agent(&session.agent));
     for name in held(open, session, |lease, now| lease.expires_at.since(now) <= lease.ttl / 2)? {
         // A lease that was lost meanwhile does not keep the others from being renewed.
-        let _ = open.store.write(Durability::Process, |tx| {
+        let renewed = open.store.write(Durability::Process, |tx| {
             let beat = Beat { revive: true, ..Beat::default() };
             kernel::renew(tx, &ctx, &caller, &name, beat).map(drop)
         });
+        drop(kernel::recording_rejection(&*open.store, renewed));
     }
     Ok(())
 }

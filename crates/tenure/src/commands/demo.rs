@@ -67,7 +67,11 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     }
     let failed = checks.iter().any(|check| !check.holds());
     let answer = Answer::new(data, text).exit(u8::from(failed));
-    Ok(Some(if args.keep { answer.hint(hints::show_demo(findings.folder.display())) } else { answer }))
+    Ok(Some(if args.keep {
+        answer.hint(hints::show_demo(crate::shell_quote::quote(&findings.folder.to_string_lossy())))
+    } else {
+        answer
+    }))
 }
 
 pub(super) fn check_json(check: &Check) -> Value {

@@ -79,6 +79,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
         kinds,
         actor: args.agent.clone(),
         last: !matches!(args.since, Some(Start::After(_))),
+        may_lack_events: false,
         limit: args.limit,
     };
     match args.since {
@@ -89,13 +90,12 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     }
     let mut names = Names::default();
     let (time, room) = (app.local_time(), app.printer.render_options().width);
-    let mut read = |filter: &EventFilter| {
-        open.read(|view| {
-            let events = view.events(filter)?;
-            names.learn(view, &events)?;
-            let lines = lines(&events, &names, &time, room);
-            Ok((events, lines))
-        })
+    // On PostgreSQL the events are read in an exclusive turn, which the names do not need.
+    let mut read = |filter: &EventFilter| -> CommandResult<_> {
+        let events = open.read(|view| view.events(filter))?;
+        open.read(|view| names.learn(view, &events))?;
+        let lines = lines(&events, &names, &time, room);
+        Ok((events, lines))
     };
     let mut follower = args.follow.then(|| Follower::new(&open.store, PAUSE));
     if let Some(follower) = &mut follower {

@@ -57,7 +57,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         let name = tracked.project.name.unwrap_or(given);
         return Ok(Answer::new(json!({"path": paths.root, "name": name, "created": !existed}), text));
     }
-    let (config, is_copy) = make(&paths, &given, app)?;
+    let Made { config, is_copy, has_ignored } = make(&paths, &given, app)?;
     let examined = trust::examine(app.env, &paths)?;
     let name = config.project.name.clone().unwrap_or(given);
     let id = config.project.id.map(|id| id.to_string());
@@ -68,6 +68,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         text.line(format!("{} is already a project; nothing changed.", paths.root.display()));
     } else {
         text.styled(Style::Good, "Made").and(Style::Plain, format!(" {}", paths.folder().display()));
+    }
+    if has_ignored {
+        text.line("  Added its runtime files to .gitignore");
     }
     let mut answer = Answer::new(
         json!({
@@ -114,9 +117,17 @@ fn is_complete(source: &Source) -> CommandResult<bool> {
 /// How long to wait for concurrent `init`s, each of which takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// A project that has everything it needs.
+struct Made {
+    config: Config,
+    /// Its database is a copy of another project's.
+    is_copy: bool,
+    /// `.gitignore` was changed.
+    has_ignored: bool,
+}
+
 /// Creates everything below `.tenure/`, under a lock: of several concurrent processes the first creates it.
-/// Returns its configuration, and whether its database is a copy of another project's.
-fn make(paths: &ProjectPaths, name: &str, app: &mut App<'_>) -> CommandResult<(Config, bool)> {
+fn make(paths: &ProjectPaths, name: &str, app: &mut App<'_>) -> CommandResult<Made> {
     let folder = paths.folder();
     match sys::private_folder().create(&folder) {
         Ok(()) => {}
@@ -134,6 +145,7 @@ fn make(paths: &ProjectPaths, name: &str, app: &mut App<'_>) -> CommandResult<(C
     make_private(paths);
     let before = app.config(Some(paths))?;
     let source = app.source(paths, &before)?;
+    let mut has_ignored = false;
     if !is_complete(&source)? {
         if !paths.config().exists() {
             let text = format!(
@@ -147,11 +159,11 @@ fn make(paths: &ProjectPaths, name: &str, app: &mut App<'_>) -> CommandResult<(C
         } else if before.project.id.is_none() && source.is_on_server() {
             identify(app, paths, before.project.name.is_none().then_some(name))?;
         }
-        ignore_runtime_files(&paths.root)?;
+        has_ignored = ignore_runtime_files(&paths.root)?;
     }
     let config = app.config(Some(paths))?;
     let store = app.source(paths, &config)?.create(config.project.name.as_deref().unwrap_or(name))?;
-    Ok((config, store.is_copy()))
+    Ok(Made { config, is_copy: store.is_copy(), has_ignored })
 }
 
 /// Takes away the permissions of other users from what was there before, for example in a clone. The configuration may be
@@ -197,7 +209,8 @@ fn write_config(app: &App<'_>, paths: &ProjectPaths, text: &str) -> CommandResul
 
 const IGNORED: [&str; 2] = [".tenure/*", "!.tenure/config.yaml"];
 
-fn ignore_runtime_files(root: &Path) -> CommandResult<()> {
+/// Returns whether the file was changed.
+fn ignore_runtime_files(root: &Path) -> CommandResult<bool> {
     let path = root.join(".gitignore");
     let mut before = String::new();
     let read =
@@ -206,16 +219,17 @@ fn ignore_runtime_files(root: &Path) -> CommandResult<()> {
         Ok(_) => {}
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
         // Not UTF-8, not readable, or a symbolic link: left unchanged.
-        Err(_) => return Ok(()),
+        Err(_) => return Ok(false),
     }
     if IGNORED.iter().all(|line| before.lines().any(|l| l.trim() == *line)) {
-        return Ok(());
+        return Ok(false);
     }
     let gap = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
     let addition = format!("{gap}# tenure's runtime files\n{}\n{}\n", IGNORED[0], IGNORED[1]);
     open_shared(&path)
         .and_then(|mut file| file.write_all(addition.as_bytes()))
-        .map_err(|e| io(&e, "write", &path))
+        .map_err(|e| io(&e, "write", &path))?;
+    Ok(true)
 }
 
 /// Opens a file for appending that other users may read, if it is not a symbolic link.

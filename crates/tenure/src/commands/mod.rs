@@ -15,6 +15,8 @@ mod agents;
 mod bench;
 #[cfg(feature = "board")]
 mod board;
+#[cfg(any(feature = "board", feature = "web"))]
+mod board_reader;
 mod claude_hook;
 mod completions;
 mod config;

@@ -65,6 +65,22 @@ pub(crate) fn stop_job() {
     let _ = signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTSTP);
 }
 
+/// Waits for a program that was started in this process's job, and returns whether it succeeded. If it is stopped, as by Ctrl+Z, the
+/// whole job is.
+#[cfg(feature = "board")]
+pub(crate) fn wait_in_job(child: &mut std::process::Child) -> io::Result<bool> {
+    use rustix::process::{Pid, WaitOptions, waitpid};
+    let pid = Pid::from_child(child);
+    loop {
+        match waitpid(Some(pid), WaitOptions::UNTRACED) {
+            Ok(Some((_, status))) if status.stopped() => stop_job(),
+            Ok(Some((_, status))) => return Ok(status.exit_status() == Some(0)),
+            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 /// Readable when something was typed.
 #[cfg(feature = "board")]
 #[expect(clippy::unnecessary_wraps, reason = "Windows has none")]

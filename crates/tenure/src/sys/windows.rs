@@ -1,4 +1,4 @@
-//! Windows. Who can read a new file or folder is inherited from the folder that it is in.
+//! Windows. The permissions of a new file or folder are inherited from the folder that it is in.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Write};
@@ -62,6 +62,11 @@ pub(crate) const STOP_SIGNALS: &[i32] = &[];
 
 #[cfg(feature = "board")]
 pub(crate) fn stop_job() {}
+
+#[cfg(feature = "board")]
+pub(crate) fn wait_in_job(child: &mut std::process::Child) -> io::Result<bool> {
+    child.wait().map(|status| status.success())
+}
 
 #[cfg(feature = "board")]
 pub(crate) fn terminal_input() -> Option<rustix::fd::BorrowedFd<'static>> {

@@ -20,6 +20,11 @@ fn an_eviction_ends_the_command_long_before_its_next_heartbeat() {
         assert_eq!(project.attempts(), 0);
         let status = if force[0] == "locks" { "pending" } else { "skipped" };
         assert_eq!(project.status(), status);
+        let recorded = project.json(&["events", "--kind", "write.rejected,lease.ended"]);
+        let events: Vec<_> = recorded["data"]["events"].as_array().unwrap().iter().collect();
+        let kinds: Vec<_> = events.iter().map(|event| event["kind"].as_str().unwrap()).collect();
+        assert_eq!(kinds, ["lease.ended", "write.rejected"], "its late heartbeat is recorded once");
+        assert_eq!(events[1]["fence"], events[0]["fence"]);
     }
 }
 

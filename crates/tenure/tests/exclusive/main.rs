@@ -94,6 +94,25 @@ fn a_second_tool_is_refused_at_once_and_the_holder_is_named() {
 }
 
 #[test]
+fn the_hint_of_a_refusal_repeats_the_options() {
+    let project = Project::new();
+    let me = std::process::id().to_string();
+    project.json(&["exclusive", "acquire", "--holder", "first", "--pid", &me]);
+    let hint = |words: &[&str]| {
+        let (code, answer) = project.json(words);
+        assert_eq!(code, 6);
+        answer["hints"][0]["command"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        hint(&["exclusive", "acquire", "--holder", "my tool", "--pid", &me, "--drain", "90s"]),
+        format!("tenure exclusive acquire --wait --holder 'my tool' --drain 1m30s --pid {me}")
+    );
+    let output = project.tenure(&["exclusive", "run", "--holder", "tool", "--drain", "--", "ls", "docs"]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("tenure exclusive run --wait --holder tool --drain -- ls docs"), "{text}");
+}
+
+#[test]
 fn the_lock_is_held_by_the_process_that_called_tenure() {
     let project = Project::new();
     let (_, answer) = project.json(&["exclusive", "acquire", "--holder", "tool"]);

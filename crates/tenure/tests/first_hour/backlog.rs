@@ -32,39 +32,27 @@ fn three_shells_share_one_backlog() {
     desk.write("plan.md", PLAN);
     let (ann, bob, cat) = (desk.window("ann"), desk.window("bob"), desk.window("cat"));
     let mut screens = Screens::of(&desk);
-    ann.run("tenure");
-    screens.keep("ann", &ann);
-    ann.run("tenure init");
-    ann.run("tenure tasks import plan.md");
-    screens.keep("ann", &ann);
-    ann.run("tenure tasks");
-    ann.run("tenure tasks tree");
-    screens.keep("ann", &ann);
-    ann.run("tenure tasks next --claim");
-    screens.keep("ann", &ann);
-    bob.run("tenure tasks claim B1");
-    bob.run("tenure tasks claim b2");
-    bob.run("tenure why B2");
-    screens.keep("bob", &bob);
+    screens.play("ann", &ann, &["tenure"]);
+    screens.play("ann", &ann, &["tenure init", "tenure tasks import plan.md"]);
+    screens.play("ann", &ann, &["tenure tasks", "tenure tasks tree"]);
+    screens.play("ann", &ann, &["tenure tasks next --claim"]);
+    screens.play("bob", &bob, &["tenure tasks claim B1", "tenure tasks claim b2", "tenure why B2"]);
     bob.run("tenure tasks claim R1");
-    cat.run("tenure tasks next --claim --section Release");
-    cat.run("tenure why R2");
-    screens.keep("cat", &cat);
+    screens.play("cat", &cat, &["tenure tasks next --claim --section Release", "tenure why R2"]);
     cat.start("tenure tasks claim B1 --wait");
     cat.wait_for("elapsed");
-    ann.run("tenure msg send B1 'The cookie is called sid'");
-    ann.run("tenure tasks release B1 -m 'The tests are missing'");
-    screens.keep("ann", &ann);
+    screens.play(
+        "ann",
+        &ann,
+        &[
+            "tenure msg send B1 'The cookie is called sid'",
+            "tenure tasks release B1 -m 'The tests are missing'",
+        ],
+    );
     cat.wait_until_idle();
     screens.keep("cat", &cat);
-    cat.run("tenure tasks done B1");
-    cat.run("tenure tasks show B1");
-    screens.keep("cat", &cat);
-    ann.run("tenure status");
-    ann.run("tenure tasks --status all");
-    screens.keep("ann", &ann);
-    ann.run("tenure events --limit 8");
-    ann.run("tenure locks");
-    screens.keep("ann", &ann);
+    screens.play("cat", &cat, &["tenure tasks done B1", "tenure tasks show B1"]);
+    screens.play("ann", &ann, &["tenure status", "tenure tasks --status all"]);
+    screens.play("ann", &ann, &["tenure events --limit 8", "tenure locks"]);
     insta::assert_snapshot!(screens.into_text());
 }

@@ -1,16 +1,16 @@
 //! The first hour of a new user, at real terminals of 80 columns and 24 rows: what is typed, and the screens that follow. The
-//! screens of the first scenario are a snapshot, to be read as that user would read it; those of the others have process numbers, whose length moves
-//! the words, so only their lines are compared.
+//! screens are snapshots, to be read as that user would read them.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
 mod backlog;
+mod library;
 mod overnight;
 mod release;
 mod screens;
 mod server;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tenure_testkit::cli::{Sandbox, StoreKind, Suite, Terminal};
@@ -37,7 +37,11 @@ impl Desk {
 
     /// A window in which commands are an agent's of this name.
     fn window(&self, name: &str) -> Terminal {
-        let terminal = Terminal::open(&self.sandbox, name, &self.folder, (80, 24));
+        self.window_in(name, &self.folder)
+    }
+
+    fn window_in(&self, name: &str, folder: &Path) -> Terminal {
+        let terminal = Terminal::open(&self.sandbox, name, folder, (80, 24));
         terminal.run(&format!("export TENURE_AGENT={name}"));
         terminal.clear();
         terminal

@@ -2,18 +2,35 @@
 
 use std::fmt::Write as _;
 
+use insta::internals::SnapshotContents;
+use insta::{Comparator, Snapshot};
 use tenure_testkit::cli::Terminal;
 
 use crate::Desk;
 
 pub(crate) struct Screens<'a> {
     desk: &'a Desk,
+    /// What differs from run to run, and what the text has instead.
+    replaced: Vec<(String, &'static str)>,
     text: String,
 }
 
 impl<'a> Screens<'a> {
     pub(crate) fn of(desk: &'a Desk) -> Self {
-        Self { desk, text: String::new() }
+        Self { desk, replaced: Vec::new(), text: String::new() }
+    }
+
+    pub(crate) fn replace(&mut self, text: &str, by: &'static str) {
+        self.replaced.push((text.to_owned(), by));
+    }
+
+    /// Runs the lines in a window one by one, keeps its screen, and empties it.
+    #[track_caller]
+    pub(crate) fn play(&mut self, window: &str, terminal: &Terminal, lines: &[&str]) {
+        for line in lines {
+            terminal.run(line);
+        }
+        self.keep(window, terminal);
     }
 
     /// Keeps the screen of a window, and empties it.
@@ -26,7 +43,15 @@ impl<'a> Screens<'a> {
     pub(crate) fn look(&mut self, window: &str, terminal: &Terminal) {
         let screen = terminal.screen();
         let sandbox = self.desk.sandbox.path("").to_string_lossy().trim_end_matches('/').to_owned();
-        let screen = screen.replace(&sandbox, "/tmp/sandbox");
+        let mut screen = screen.replace(&sandbox, "/tmp/sandbox");
+        for (text, by) in &self.replaced {
+            screen = screen.replace(text, by);
+            // It may also be broken at the end of a line.
+            for at in 1..text.len() {
+                let (start, rest) = text.split_at(at);
+                screen = screen.replace(&format!("{start}\n{rest}"), by);
+            }
+        }
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
         let host = host.trim().to_owned();
         let _ = writeln!(self.text, "--- {window}");
@@ -50,16 +75,23 @@ fn masked(line: &str, host: &str) -> String {
     }
     let is_heading = ["HEARTBEAT", "EXPIRES", "DECISION", "UPDATED"].iter().any(|word| line.contains(word));
     let mut is_masked = is_heading;
+    let mut last_masked = 0;
     let mut words: Vec<String> = Vec::new();
     for word in line.trim_start().split(' ') {
         let core = word.trim_matches(|c: char| "(),.;:'\"[]".contains(c));
         let follows_on = words.last().is_some_and(|word| word == "on");
         let kind = if follows_on && core == host { Some("HOST") } else { kind_of(core) };
         is_masked |= kind.is_some();
+        last_masked = if kind.is_some() { words.len() } else { last_masked };
         words.push(kind.map_or_else(|| word.to_owned(), |kind| word.replace(core, kind)));
     }
     if !is_masked {
         return line.to_owned();
+    }
+    if line.ends_with('…') {
+        // How much of the rest is shown depends on what was replaced.
+        words.truncate(last_masked + 1);
+        words.push("…".to_owned());
     }
     let mut text = " ".repeat(line.len() - line.trim_start().len());
     for (at, word) in words.iter().enumerate() {
@@ -127,4 +159,29 @@ fn is_duration(word: &str) -> bool {
         rest = &number[unit.len()..];
     }
     !word.is_empty()
+}
+
+/// Compares snapshots without their white space: the length of a process number moves columns and the ends of lines.
+pub(crate) fn unspaced() -> insta::Settings {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_comparator(Box::new(Unspaced));
+    settings
+}
+
+struct Unspaced;
+
+impl Comparator for Unspaced {
+    fn matches(&self, reference: &Snapshot, test: &Snapshot) -> bool {
+        let of = |snapshot: &Snapshot| match snapshot.contents() {
+            SnapshotContents::Text(text) => {
+                Some(text.to_string().chars().filter(|c| !c.is_whitespace()).collect::<String>())
+            }
+            SnapshotContents::Binary(_) => None,
+        };
+        of(reference) == of(test)
+    }
+
+    fn dyn_clone(&self) -> Box<dyn Comparator> {
+        Box::new(Self)
+    }
 }

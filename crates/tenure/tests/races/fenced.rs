@@ -59,6 +59,15 @@ fn assert_refused_without_changes(project: &Project, task: &str, late: &Late) {
         assert_eq!(answer.code, Some(8), "{command:?}: {answer:?}");
         assert_eq!(state(project, task), before, "{command:?} changed something");
     }
+    assert_eq!(recorded(project, &late.fence), ["late"], "they are recorded once");
+}
+
+/// The actors of the events that record late writes under this fence.
+fn recorded(project: &Project, fence: &str) -> Vec<String> {
+    let mut events = project.feed();
+    let fence: i64 = fence.parse().unwrap();
+    events.retain(|event| event["kind"] == "write.rejected" && event["fence"] == fence);
+    events.iter().map(|event| event["actor"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -161,10 +170,13 @@ fn an_evicted_holder_is_refused_and_changes_nothing() {
 fn a_late_renewal_is_refused_even_without_a_takeover() {
     let project = Project::new();
     project.add("F", 1);
-    lapse(&project, "F1");
+    let late = lapse(&project, "F1");
     let before = state(&project, "F1");
-    assert_eq!(project.run(&["tasks", "renew", "F1", "--agent", "late"]).code, Some(8));
+    for _ in 0..2 {
+        assert_eq!(project.run(&["tasks", "renew", "F1", "--agent", "late"]).code, Some(8));
+    }
     assert_eq!(state(&project, "F1"), before);
+    assert_eq!(recorded(&project, &late.fence), ["late"]);
 }
 
 #[test]

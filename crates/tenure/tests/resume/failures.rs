@@ -131,11 +131,28 @@ fn on_failure_stops_the_job_or_skips_the_item() {
 }
 
 #[test]
-fn a_command_that_does_not_exist_fails_its_items_with_the_reason() {
+fn a_command_that_does_not_exist_stops_the_job_and_costs_no_item_a_try() {
     let p = Project::new();
-    p.numbers("items.txt", 1);
-    let answer = p.start(&["--retries", "0", "--", "./nowhere.sh"]);
+    p.numbers("items.txt", 3);
+    let answer = p.start(&["--", "./nowhere.sh", "{item}"]);
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    let why = answer.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(why.starts_with("cannot run ./nowhere.sh: No such file"), "{why}");
+    let job = p.job("a");
+    assert_eq!((job["status"].as_str(), job["failed"].as_u64()), (Some("interrupted"), Some(0)), "{job}");
+    p.script("nowhere.sh", "exit 0");
+    p.ok(&["resume", "a"]);
+    assert_eq!(p.successes(), [1, 2, 3]);
+}
+
+#[test]
+fn a_program_that_only_one_item_names_fails_only_that_item() {
+    let p = Project::new();
+    p.script("here.sh", "exit 0");
+    p.items("items.txt", ["./nowhere.sh", "./here.sh"].map(str::to_owned));
+    let answer = p.start(&["--retries", "0", "--", "{item}"]);
     assert_eq!(answer.code, Some(1), "{answer:?}");
     let why = answer.json()["data"]["job"]["deadLetter"][0]["error"].as_str().unwrap().to_owned();
     assert!(why.starts_with("cannot run ./nowhere.sh: No such file"), "{why}");
+    assert_eq!(p.successes(), [2]);
 }

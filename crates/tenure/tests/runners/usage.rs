@@ -1,8 +1,9 @@
 //! `tenure usage` is what the agents printed, also if one goes on in its conversation after a limit.
 
 use serde_json::{Value, json};
-use tenure_testkit::cli::until;
+use tenure_testkit::cli::{Terminal, until};
 
+use crate::SUITE;
 use crate::project::Project;
 
 const CONFIG: &str = "runners: {preset: pretend-claude, killGrace: 300ms}\nlocking: {pollInterval: 1s}";
@@ -226,4 +227,33 @@ fn what_a_run_had_used_when_its_runner_was_killed_is_counted() {
         assert_eq!(figures(&used["sum"]), case.sum, "{} {used}", case.agent);
         assert_eq!(used["usage"][0]["attempts"], 2, "{used}");
     }
+}
+
+#[test]
+fn what_a_running_agent_has_used_so_far_is_on_the_board() {
+    let project = Project::with(CONFIG);
+    project.task("A", &["show first", "mark begun", "wait more", "show later", "mark printed", "wait end"]);
+    std::fs::write(project.shared("first"), KILLED[0].first).unwrap();
+    let later = r#"{"type":"assistant","message":{"id":"m3","content":[],"usage":{"input_tokens":500,"output_tokens":1}}}"#;
+    std::fs::write(project.shared("later"), format!("{later}\n")).unwrap();
+    let is_logged = |line: &str| {
+        let logs = project.attempt_logs();
+        logs.iter().any(|log| std::fs::read_to_string(log).unwrap_or_default().contains(line))
+    };
+    let _runner = project.runner(&[]);
+    project.wait_for("begun");
+    until("its output is in the log", || is_logged(KILLED[0].first.lines().last().unwrap()));
+    let terminal = Terminal::open(project.sandbox(), "board", project.root(), (200, 50));
+    terminal.start(&format!("{} board", SUITE.binary));
+    terminal.wait_for("2 Held (1)");
+    terminal.press(&["2"]);
+    terminal.wait_for("used      1000 tokens of input");
+    project.give("more");
+    project.wait_for("printed");
+    until("the rest is in the log", || is_logged(later));
+    // The board reads again when the store changes, as it does with each heartbeat.
+    project.ok(&["tasks", "add", "Another"]);
+    terminal.wait_for("used      1500 tokens of input");
+    terminal.press(&["q"]);
+    terminal.wait_until_idle();
 }

@@ -1,4 +1,4 @@
-//! Who may see and change what: codes, cookies, names, origins, other pages, slow clients, and hostile text.
+//! Access to pages and changes: codes, cookies, names, origins, other pages, slow clients, and hostile text.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use std::process::Stdio;
 use sha2::{Digest, Sha256};
 use tenure_testkit::cli::{HANG, until};
 
-use crate::client::{FORM, Server, shop};
+use crate::client::{FORM, Server, field, shop};
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -79,9 +79,12 @@ fn the_file_with_hashes_of_sessions_is_private_and_has_no_token() {
     let browser = server.sign_in();
     let folder = shop.tenure_home().join("web");
     assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
-    let file = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).next().unwrap();
-    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    let text = std::fs::read_to_string(&file).unwrap();
+    let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    for file in &files {
+        assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600, "{files:?}");
+    }
+    let file = files.iter().find(|path| path.extension().is_some_and(|ending| ending == "json")).unwrap();
+    let text = std::fs::read_to_string(file).unwrap();
     let token = browser.cookie.split_once('=').unwrap().1;
     assert!(text.contains("\"hash\"") && !text.contains(token) && !text.contains(&server.code), "{text}");
 }
@@ -212,7 +215,7 @@ fn a_read_only_server_offers_and_makes_no_change() {
     for page in ["", "t/T1", "runners"] {
         let reply = browser.page(page);
         assert_eq!(reply.status, 200, "{reply:?}");
-        assert!(!reply.body.contains("method=\"post\""), "{page}: {}", reply.body);
+        assert!(!reply.body.contains("/do/"), "{page}: {}", reply.body);
     }
     let token = browser.cookie.split_once('=').unwrap().1.to_owned();
     browser.csrf = csrf_of(&token);
@@ -227,6 +230,26 @@ fn a_read_only_server_offers_and_makes_no_change() {
 fn csrf_of(token: &str) -> String {
     let hash = Sha256::digest(format!("csrf {token}").as_bytes());
     hash.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
+}
+
+#[test]
+fn signing_out_ends_the_session_and_its_streams() {
+    let shop = shop(&["One"]);
+    let server = Server::start(&shop, &["--read-only"]);
+    let browser = server.sign_in();
+    let mut stream = browser.stream();
+    let page = browser.page("");
+    assert!(page.body.contains("action=\"/logout\""), "{}", page.body);
+    let (origin, csrf) = (format!("http://{}", server.host), field(&page.body, "csrf"));
+    let cookie = ("Cookie", browser.cookie.as_str());
+    let headers = [cookie, ("Origin", &origin), ("Sec-Fetch-Site", "same-origin"), FORM];
+    let refused = server.ask("POST", "/logout", &headers, "csrf=0123");
+    assert_eq!((refused.status, browser.page("").status), (403, 200), "{refused:?}");
+    let reply = server.ask("POST", "/logout", &headers, &format!("csrf={csrf}"));
+    assert!(reply.status == 200 && reply.body.contains("You are signed out."), "{reply:?}");
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).unwrap();
+    assert_eq!(browser.page("").status, 401);
 }
 
 #[test]

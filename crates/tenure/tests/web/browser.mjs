@@ -1,6 +1,7 @@
 // One scene in a real browser. usage: node browser.mjs SCENE TENURE PROJECT PACKAGES CHROMIUM SCREENS
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
+import http from 'node:http';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 
@@ -41,7 +42,9 @@ class Server {
   }
 }
 
-const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-dev-shm-usage',
+  // A name of another site that leads to this machine.
+  '--host-resolver-rules=MAP rebound.example 127.0.0.1'] });
 const problems = [];
 
 async function context(options = {}) {
@@ -70,6 +73,63 @@ const open = (page, key) => page.goto(page.url().replace(/(\/p\/\w+\/).*/, `$1t/
 const said = page => page.textContent('#said');
 
 const scenes = {
+  // A page of another port of the same name, and a name that was made to lead here, reach nothing with the person's browser.
+  async strangers() {
+    run('tasks', 'add', 'The secret plan');
+    const server = await Server.start();
+    const made = await context(), page = await signIn(made, server);
+    const board = page.url(), { hostname, port } = new URL(board);
+    await open(page, 'T1');
+    const fields = await page.evaluate(() => Object.fromEntries(new FormData(document.querySelector('#do-skip').form)));
+    const body = new URLSearchParams(fields).toString();
+    const neighbour = http.createServer((request, answer) => {
+      answer.setHeader('content-type', 'text/html');
+      answer.end('<!doctype html><form method="post"></form>');
+    });
+    await new Promise(done => neighbour.listen(0, '127.0.0.1', done));
+    const stranger = await made.newPage();
+    await stranger.goto(`http://${hostname}:${neighbour.address().port}/`);
+    const tried = await stranger.evaluate(async ([board, body]) => {
+      const results = [];
+      const send = async (address, options) => {
+        try { results.push(await (await fetch(address, { credentials: 'include', ...options })).text()); } catch { results.push(''); }
+      };
+      const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+      await send(board);
+      await send(board, { mode: 'no-cors' });
+      await send(board + 'do/skip', { method: 'POST', mode: 'no-cors', headers, body });
+      await send(board + 'do/skip', { method: 'POST', headers: { ...headers, 'x-tenure-csrf': '0' }, body });
+      results.push(await new Promise(done => {
+        const source = new EventSource(board + 'changes', { withCredentials: true });
+        source.onerror = () => { source.close(); done(''); };
+        source.onopen = () => { source.close(); done('a stream'); };
+      }));
+      return results;
+    }, [board, body]);
+    assert.deepEqual(tried, ['', '', '', '', '']);
+    // With every field of the real form, a form of the other port is refused as well.
+    const answered = stranger.waitForResponse(response => response.url().endsWith('/do/skip'));
+    await stranger.evaluate(([board, fields]) => {
+      const form = document.forms[0];
+      form.action = board + 'do/skip';
+      for (const [name, value] of Object.entries(fields)) {
+        const field = Object.assign(document.createElement('input'), { name, value });
+        form.append(field);
+      }
+      form.submit();
+    }, [board, fields]);
+    assert.ok([401, 403].includes((await answered).status()));
+    assert.equal(show('T1').status, 'pending');
+    const rebound = await made.newPage();
+    for (const address of ['/', '/login', new URL(board).pathname]) {
+      const answer = await rebound.goto(`http://rebound.example:${port}${address}`);
+      assert.equal(answer.status(), 403);
+      assert.ok(!(await rebound.content()).includes('secret plan'));
+    }
+    neighbour.close();
+    await server.kill('SIGTERM');
+  },
+
   // What other processes change appears, and nothing that the person does is disturbed.
   async live() {
     run('tasks', 'add', 'The first');

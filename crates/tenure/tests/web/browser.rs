@@ -80,6 +80,11 @@ fn a_change_of_another_process_appears_and_what_is_typed_stays() {
 }
 
 #[test]
+fn pages_of_another_port_and_a_rebound_name_reach_nothing() {
+    play("strangers");
+}
+
+#[test]
 fn every_verb_works_by_mouse_and_by_keyboard() {
     play("verbs");
 }

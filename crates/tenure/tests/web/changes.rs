@@ -72,7 +72,7 @@ fn a_change_of_something_that_has_changed_since_it_was_shown_is_refused() {
     let held = browser.seen("T1");
     shop.ok(&["tasks", "release", "T1", "--agent", "ann"]);
     let fence = shop.ok(&["tasks", "claim", "T1", "--agent", "bob"])["lease"]["fence"].clone();
-    // It would have been bob who is evicted.
+    // The page showed ann's lease, so bob's must not be ended.
     let reply = browser.post("evict", &held);
     assert_eq!(reply.status, 409, "{reply:?}");
     assert_eq!(shop.show("T1")["lease"]["fence"], fence);
@@ -101,6 +101,21 @@ fn runners_are_started_only_where_a_person_has_trusted_and_stopped_by_their_id()
     assert_eq!(stopped.status, 200, "{stopped:?}");
     assert!(shop.runners().is_empty());
     assert_eq!(browser.post("stop-runner", "runner=nonsense").status, 404);
+
+    // The runner of another project, and a part of an id, are not on the page.
+    let other = shop.sandbox().project("other");
+    other.configure(&format!("{agents}{}", tenure_testkit::cli::PATIENT));
+    other.task("O1", &["wait end"]);
+    other.detached_runner(&[]);
+    other.wait_until("O1", "in_progress");
+    let runners = other.runners();
+    let id = runners[0]["id"].as_str().unwrap().to_owned();
+    for named in [id.as_str(), &id[..8]] {
+        let reply = browser.post("stop-runner", &format!("runner={named}"));
+        assert_eq!(reply.status, 404, "{reply:?}");
+    }
+    assert_eq!(other.runners().len(), 1);
+    other.ok(&["runners", "stop"]);
 
     // Somebody changes what would run: the page cannot start it, and cannot trust it.
     let config = shop.root().join(".tenure/config.yaml");

@@ -227,8 +227,13 @@ impl Browser<'_> {
 
     /// Opens a stream and waits for its first event.
     pub(crate) fn stream(&self) -> BufReader<TcpStream> {
+        self.stream_of("changes")
+    }
+
+    /// Opens a stream at this address of the project, and waits for its first event.
+    pub(crate) fn stream_of(&self, below: &str) -> BufReader<TcpStream> {
         let headers = [("Cookie", self.cookie.as_str()), ("Sec-Fetch-Site", "same-origin")];
-        let stream = self.server.send("GET", &format!("/p/{}/changes", self.project), &headers, "");
+        let stream = self.server.send("GET", &format!("/p/{}/{below}", self.project), &headers, "");
         let mut reader = BufReader::new(stream);
         next_event(&mut reader);
         reader

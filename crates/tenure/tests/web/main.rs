@@ -18,4 +18,5 @@ mod changes;
 mod client;
 mod numbers;
 mod projects;
+mod servers;
 mod streams;

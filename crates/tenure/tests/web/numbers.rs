@@ -7,7 +7,8 @@ use tenure_testkit::cli::Project;
 
 fn token(shop: &Project) -> String {
     let folder = std::fs::read_dir(shop.tenure_home().join("web")).unwrap();
-    let file = folder.map(|entry| entry.unwrap().path()).next().unwrap();
+    let mut files = folder.map(|entry| entry.unwrap().path());
+    let file = files.find(|path| path.extension().is_some_and(|ending| ending == "json")).unwrap();
     let saved: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     saved["metricsToken"].as_str().unwrap().to_owned()
 }

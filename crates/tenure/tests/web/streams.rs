@@ -3,6 +3,8 @@
 use std::io::Read;
 use std::time::{Duration, Instant};
 
+use tenure_testkit::cli::{PATIENT, until};
+
 use crate::client::{Server, next_event, shop, until_quiet};
 
 #[test]
@@ -18,6 +20,27 @@ fn a_change_of_another_process_is_announced() {
     // Without a change, a page is made to read again after a minute.
     assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
     assert!(browser.page("").body.contains("From elsewhere"));
+}
+
+#[test]
+fn the_log_of_an_attempt_that_begins_after_the_page_was_opened_is_followed() {
+    let shop = shop(&[]);
+    let agents = shop.agent_presets();
+    shop.configure(&format!("{agents}{PATIENT}"));
+    shop.task("W1", &["mark begun", "wait go", "print more", "wait end"]);
+    let server = Server::start(&shop, &[]);
+    let browser = server.sign_in();
+    let mut stream = browser.stream_of("changes?task=W1");
+    assert_eq!(browser.post("start-runner", "").status, 200);
+    shop.wait_for("begun");
+    until_quiet(&mut stream);
+    shop.give("go");
+    let printed = Instant::now();
+    assert_eq!(next_event(&mut stream), "changed");
+    // A heartbeat would be a change of the store as well.
+    assert!(printed.elapsed() < Duration::from_secs(10), "{:?}", printed.elapsed());
+    until("the page shows the line", || browser.page("t/W1").body.contains(">more</span>"));
+    shop.ok(&["runners", "stop"]);
 }
 
 #[test]

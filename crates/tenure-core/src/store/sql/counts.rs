@@ -10,7 +10,8 @@ use crate::store::columns::{Cell, Column, sections, tasks};
 use crate::store::rows::{Row, Values};
 use crate::task::TaskStatus;
 
-/// Keeps the counts of a task's open dependencies and of a job's items in step with the rows that they count. The default is to do nothing, for a store that has no such count or a trigger for it.
+/// Keeps the counts of a task's open dependencies and of a job's items in step with the rows that they count. The default
+/// is to do nothing, for a store that has no such count or a trigger for it.
 pub trait Counting {
     /// Adds `by` to the count of open dependencies of the tasks that depend on this one, whose status changes between
     /// finished and unfinished.
@@ -135,8 +136,9 @@ static COUNT_TASK: Statement = Statement::new(|dialect| {
 /// Adds `by` to its section's counts of tasks like this one.
 pub(super) fn count_task<T: SqlTx>(tx: &mut T, id: &TaskId, by: i64) -> Result<()> {
     let values = [(tasks::id, id.as_str().into()), (sections::open_tasks, by.into())];
-    // It depends on the row of the task, so it must not be executed together with a change of that.
-    tx.defer(&tasks::TABLE, COUNT_TASK.text(T::DIALECT), &values)
+    // Not deferred: it reads the row of the task and changes that of the section, so it must not be combined with a write to
+    // either table.
+    tx.execute(&sections::TABLE, COUNT_TASK.text(T::DIALECT), &values).map(drop)
 }
 
 fn counts_of(dialect: Dialect, section: &str, task: &str) -> String {

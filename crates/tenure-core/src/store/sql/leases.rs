@@ -6,14 +6,14 @@ use super::{SqlTx, Statement, columns};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::holder::{Holder, Incarnation};
-use crate::id::{AttemptId, Fence, SectionId};
+use crate::id::{AttemptId, Fence, SectionId, TaskId};
 use crate::lease::{Attempt, EndReason, Lease, Resource, ResourceKind, Ticket};
 use crate::store::View;
 use crate::store::columns::{Cell, attempts, leases, tickets};
 use crate::store::leases::{
     AttemptUsage, LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases,
 };
-use crate::store::rows::unexpected;
+use crate::store::rows::{json, unexpected};
 
 // Duplicates are removed by the caller, because SQLite would create a temporary table for it, even for no rows.
 static PROCESSES: Statement = Statement::new(|dialect| {
@@ -208,6 +208,13 @@ impl<T: SqlTx> ReadLeases for T {
     fn attempts(&self, resource: &Resource) -> Result<Vec<Attempt>> {
         let newest_first = "resource_kind = ? AND resource_id = ? ORDER BY started_at DESC, fence DESC";
         self.select(newest_first, &key(resource))
+    }
+
+    fn attempts_at(&self, tasks: &[TaskId]) -> Result<Vec<Attempt>> {
+        let listed = T::DIALECT.listed("resource_id", "?");
+        let newest_first =
+            format!("resource_kind = 'task' AND {listed} ORDER BY started_at DESC, fence DESC");
+        self.select(&newest_first, &[json(&tasks)?.into()])
     }
 
     fn ending_attempts(&self, resource: &Resource) -> Result<Vec<Attempt>> {

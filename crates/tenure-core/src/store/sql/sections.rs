@@ -6,13 +6,12 @@ use crate::event::NewEvent;
 use crate::id::SectionId;
 use crate::lease::Lease;
 use crate::section::Section;
-use crate::store::View;
 use crate::store::columns::{Cell, leases, section_deps, sections};
 use crate::store::rows::{Record, Row, Values, unexpected};
 use crate::store::sections::{NewSection, ReadSections, SectionEdit, WriteSections};
+use crate::store::{HAS_WORK, View};
 
-/// Selects sections `s` with their dependencies and their lease. `rest` is appended to a
-/// condition.
+/// Selects sections `s` with their dependencies and their lease. `rest` is appended to a condition.
 fn section_query(dialect: Dialect, rest: &str) -> String {
     let dependencies = |besides: &str| {
         format!(
@@ -31,7 +30,7 @@ fn section_query(dialect: Dialect, rest: &str) -> String {
          WHERE s.project = $1 AND s.id <> '' {rest}",
         sections::TABLE.of("s"),
         dependencies(""),
-        dependencies(&format!("AND {}", dialect.has_work())),
+        dependencies(&format!("AND {HAS_WORK}")),
         leases::TABLE.of("l"),
     ))
 }

@@ -6,7 +6,7 @@ use crate::error::{Result, TaskName};
 use crate::id::{SectionId, TaskId};
 use crate::store::Viewer;
 use crate::store::columns::{Cell, names_of};
-use crate::store::rows::{Reader, Row};
+use crate::store::rows::{Reader, Row, json};
 use crate::store::task_filter::TaskFilter;
 use crate::store::tasks::{ReadTasks, Reserved, TaskLookup, name_columns, read_name, section_column};
 use crate::task::{Task, TaskStatus};
@@ -106,21 +106,23 @@ impl<T: SqlTx> ReadTasks for T {
         if let Some(known) = self.known_names(lookup)? {
             return Ok(known);
         }
-        let (condition, value) = match lookup {
-            TaskLookup::Id(id) => ("t.id = $2".to_owned(), id),
-            TaskLookup::Key(key) => ("t.key = $2".to_owned(), key),
-            TaskLookup::KeyIgnoringCase(key) => ("lower(t.key) = $2".to_owned(), key),
+        let (condition, value): (_, Cell<'_>) = match lookup {
+            TaskLookup::Id(id) => ("t.id = $2".to_owned(), id.into()),
+            TaskLookup::Ids(ids) => (T::DIALECT.listed("t.id", "$2"), json(&ids)?.into()),
+            TaskLookup::Key(key) => ("t.key = $2".to_owned(), key.into()),
+            TaskLookup::KeyIgnoringCase(key) => ("lower(t.key) = $2".to_owned(), key.into()),
             // 'g' sorts after every hex digit and after the dash.
-            TaskLookup::IdPrefix(prefix) => ("t.id >= $2 AND t.id < $2 || 'g'".to_owned(), prefix),
-            TaskLookup::Title(title) => ("t.title = $2".to_owned(), title),
-            TaskLookup::TitlePart(part) => (T::DIALECT.contains("t.title", "$2"), part),
+            TaskLookup::IdPrefix(prefix) => ("t.id >= $2 AND t.id < $2 || 'g'".to_owned(), prefix.into()),
+            TaskLookup::Title(title) => ("t.title = $2".to_owned(), title.into()),
+            TaskLookup::Titles(titles) => (T::DIALECT.listed("t.title", "$2"), json(&titles)?.into()),
+            TaskLookup::TitlePart(part) => (T::DIALECT.contains("t.title", "$2"), part.into()),
         };
         let sql = format!(
             "SELECT {} FROM tenure.tasks t WHERE t.project = $1 AND {condition} LIMIT $3",
             names_of("t", name_columns())
         );
         let limit = u64::try_from(limit).unwrap_or(u64::MAX);
-        self.query(&T::DIALECT.statement(&sql), &[value.into(), limit.into()], first_name)
+        self.query(&T::DIALECT.statement(&sql), &[value, limit.into()], first_name)
     }
 
     fn page_of_tasks(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<Vec<Task>> {

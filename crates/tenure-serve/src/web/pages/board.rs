@@ -6,7 +6,7 @@ use tenure_core::board::{Attention, Board, Group, GroupBy, GroupId, Held, Query,
 use tenure_core::lease::LeaseState;
 use tenure_core::task::TaskStatus;
 
-use super::parts::{ago, hidden, hint, lease, pill, reasons, status_label, task_link, thousands, usage};
+use super::parts::{ago, hidden, hint, lease, pill, reasons, task_link, thousands, usage};
 use super::{Around, Frame, ROWS, group_name, project_name};
 
 pub(super) fn page(around: &Around, query: &Query, board: &Board) -> Markup {
@@ -29,7 +29,7 @@ fn summary(board: &Board) -> Markup {
             dl.counts {
                 @for (status, count) in &head.tasks {
                     @if *count > 0 || matches!(status, TaskStatus::Pending | TaskStatus::InProgress | TaskStatus::Completed) {
-                        div class={ "count " (status.as_str()) } { dt { (status_label(*status)) } dd { (thousands(*count)) } }
+                        div class={ "count " (status.as_str()) } { dt { (status.label()) } dd { (thousands(*count)) } }
                     }
                 }
                 @if board.queue.total > 0 { div.count { dt { "Waiting" } dd { (thousands(board.queue.total)) } } }
@@ -77,7 +77,10 @@ fn attention_row(around: &Around, now: Timestamp, row: &Attention) -> Markup {
                     (task_link(around, &task.key, &task.key)) " " span.title { (task.title) } " "
                 }
                 span.dim { (row.sentence) }
-                @if row.task.is_none() { @for found in &row.hints { " " (hint(found)) } }
+                @if row.task.is_none() && !row.hints.is_empty() {
+                    @if !row.sentence.ends_with('.') { "." }
+                    @for found in &row.hints { " " (hint(found)) }
+                }
             }
             @if let Some(since) = row.since { span.when { (ago(now, since)) } }
         }
@@ -107,7 +110,8 @@ fn held_row(around: &Around, now: Timestamp, held: &Held) -> Markup {
                     span.dim { "on " (attempt.host) } " "
                 }
                 @if held.waiting > 0 { span.warn { (held.waiting) " waiting" } " " }
-                @if let Some(used) = &held.used { (usage(used)) }
+                @if let Some(used) = &held.used { (usage(used)) " " }
+                @if let Some(event) = &held.last_event { span.dim { "last: " (event.kind.as_str()) " " (ago(now, event.at)) } }
             }
         }
     }
@@ -132,7 +136,7 @@ fn controls(around: &Around, query: &Query) -> Markup {
                 label.check { input type="checkbox" name="done" value="1" checked[query.finished]; "Finished" }
                 button { "Show" }
             }
-            @if let Some(csrf) = &around.csrf {
+            @if let Some(csrf) = around.may_change() {
                 details.new #new {
                     summary.button aria-keyshortcuts="n" data-does="Add a task" { "New task" }
                     form method="post" action={ (home) "do/add" } data-once {
@@ -172,12 +176,15 @@ fn columns(around: &Around, query: &Query, board: &Board) -> Markup {
 
 fn column(around: &Around, query: &Query, now: Timestamp, group: &Group) -> Markup {
     let name = group_name(&group.id);
-    let label = if let GroupId::Status(status) = group.id { status_label(status) } else { &group.name };
+    let label = if let GroupId::Status(status) = group.id { status.label() } else { &group.name };
     html! {
         section.column id={ "column-" (name) } aria-labelledby={ "title-" (name) } {
             h2 id={ "title-" (name) } {
                 span { (label) } " "
-                span.tally { (thousands(group.tasks.as_ref().map_or(group.total, |tasks| tasks.total))) }
+                span.tally {
+                    (thousands(group.tasks.as_ref().map_or(group.total, |tasks| tasks.total)))
+                    @if group.tasks.as_ref().is_some_and(|tasks| tasks.is_uncounted) { "+" }
+                }
             }
             @if let Some(holder) = &group.holder { p.dim { "Serial; " span.holder { (holder.id) } " works in it" } }
             @if !group.blocked_by.is_empty() { p.dim { "Waits for " (group.blocked_by.join(", ")) } }

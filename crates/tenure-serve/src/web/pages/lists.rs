@@ -47,7 +47,7 @@ fn runners(around: &Around, board: &Board) -> Markup {
                         td { (ago(board.now, runner.heartbeat_at)) }
                         td {
                             // A runner of another machine is stopped there.
-                            @if let (Some(csrf), Some(true)) = (&around.csrf, line.alive) {
+                            @if let (Some(csrf), Some(true)) = (around.may_change(), line.alive) {
                                 form method="post" action={ "/p/" (project) "/do/stop-runner" } {
                                     (hidden(csrf, &back, None))
                                     input type="hidden" name="runner" value=(runner.id);
@@ -59,7 +59,7 @@ fn runners(around: &Around, board: &Board) -> Markup {
                 }
             }))
         }
-        @if let Some(csrf) = &around.csrf {
+        @if let Some(csrf) = around.may_change() {
             details.new #start {
                 summary.button aria-keyshortcuts="n" data-does="Start a runner" { "Start a runner" }
                 form method="post" action={ "/p/" (project) "/do/start-runner" } data-once {

@@ -33,8 +33,17 @@ const EVENTS: u64 = 200;
 pub(crate) struct Around {
     /// The project's name in addresses.
     pub(crate) project: Option<String>,
-    /// The session's value for forms; `None` if the server is read-only.
-    pub(crate) csrf: Option<String>,
+    /// The session's value for forms.
+    pub(crate) csrf: String,
+    /// No change is offered.
+    pub(crate) read_only: bool,
+}
+
+impl Around {
+    /// The session's value for forms that change a project; `None` if the server is read-only.
+    fn may_change(&self) -> Option<&str> {
+        (!self.read_only).then_some(&self.csrf)
+    }
 }
 
 /// A list of a project that has its own page.
@@ -184,7 +193,7 @@ impl Frame<'_> {
             (DOCTYPE)
             html lang="en" {
                 (head(self.title))
-                body data-project=[project] data-task=[self.task] data-csrf=[self.around.csrf.as_deref()] {
+                body data-project=[project] data-task=[self.task] data-csrf=[self.around.may_change()] {
                     a.skip href="#main" { "Skip to the content" }
                     header.bar {
                         a.brand href="/" { img src="/icon.svg" alt="" width="20" height="20"; "tenure" }
@@ -192,6 +201,10 @@ impl Frame<'_> {
                         nav aria-label="Pages" { ul { (self.links()) } }
                         span #live.live role="status" { "not live" }
                         button #keys.keys type="button" hidden aria-haspopup="dialog" aria-label="Keyboard shortcuts" { "?" }
+                        form #out method="post" action="/logout" {
+                            input type="hidden" name="csrf" value=(self.around.csrf);
+                            button { "Sign out" }
+                        }
                     }
                     p #said.said role="status" aria-live="polite" {}
                     main #main tabindex="-1" { (main) }

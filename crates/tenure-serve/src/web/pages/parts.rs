@@ -12,17 +12,6 @@ use tenure_core::why::Reason;
 
 use super::Around;
 
-pub(super) fn status_label(status: TaskStatus) -> &'static str {
-    match status {
-        TaskStatus::Pending => "Pending",
-        TaskStatus::InProgress => "In progress",
-        TaskStatus::Review => "In review",
-        TaskStatus::Completed => "Completed",
-        TaskStatus::Failed => "Failed",
-        TaskStatus::Skipped => "Skipped",
-    }
-}
-
 /// The state of a task in a word, with a class for its colour.
 pub(super) fn pill(task: &TaskLine) -> Markup {
     let lapsed = task.lease.as_ref().is_some_and(|lease| lease.state != LeaseState::Live);
@@ -30,7 +19,7 @@ pub(super) fn pill(task: &TaskLine) -> Markup {
         TaskStatus::Pending if !task.blocked_by.is_empty() => ("blocked", "Blocked"),
         TaskStatus::Pending if task.ready => ("ready", "Ready"),
         TaskStatus::InProgress if lapsed => ("lapsed", "Lapsed"),
-        status => (status.as_str(), status_label(status)),
+        status => (status.as_str(), status.label()),
     };
     html! { span class={ "pill " (class) } { (label) } }
 }
@@ -49,7 +38,7 @@ pub(super) fn at(at: Timestamp) -> Markup {
     html! { time datetime=(at.to_seconds()) data-at { (at.to_seconds()) } }
 }
 
-/// Who holds it, since when, and until when.
+/// The holder of a lease, since when, and until when.
 pub(super) fn lease(now: Timestamp, lease: &LeaseLine) -> Markup {
     html! {
         span.holder title=(lease.holder) { (lease.holder.id) }
@@ -62,9 +51,8 @@ pub(super) fn lease(now: Timestamp, lease: &LeaseLine) -> Markup {
 }
 
 pub(super) fn usage(used: &Usage) -> Markup {
-    let tokens = used.input_tokens + used.output_tokens + used.cached_tokens + used.cache_write_tokens;
     html! {
-        span.number { (thousands(tokens)) " tokens" }
+        span.number { (thousands(used.tokens())) " tokens" }
         @if let Some(micro) = used.micro_usd { ", " span.number { (dollars(micro)) } }
     }
 }
@@ -123,7 +111,7 @@ pub(super) fn event(around: &Around, now: Timestamp, event: &EventLine, with_tas
             }
         }
         td.what {
-            @if let (Some(from), Some(to)) = (event.from, event.to) { (status_label(from)) " → " (status_label(to)) " " }
+            @if let (Some(from), Some(to)) = (event.from, event.to) { (from.label()) " → " (to.label()) " " }
             @if let Some(fence) = event.fence { span.dim { "fence " (fence) } " " }
             @if let Some(what) = &event.what { (what) }
         }

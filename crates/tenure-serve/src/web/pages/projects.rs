@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use tenure_core::board::Board;
 use tenure_core::task::TaskStatus;
 
-use super::parts::{status_label, table, thousands};
+use super::parts::{table, thousands};
 use super::{Around, Frame, ProjectEntry, ProjectSummary};
 
 pub(crate) fn projects(around: &Around, entries: Vec<ProjectEntry<'_>>) -> Markup {
@@ -54,7 +54,7 @@ fn counts(board: &Board) -> Markup {
         td.what {
             @for (at, (status, count)) in shown.enumerate() {
                 @if at > 0 { ", " }
-                (thousands(*count)) " " (status_label(*status).to_lowercase())
+                (thousands(*count)) " " (status.label().to_lowercase())
             }
         }
         td.number { (board.held.total) }

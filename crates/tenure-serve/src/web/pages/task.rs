@@ -22,7 +22,7 @@ pub(super) fn page(around: &Around, page: &TaskPage) -> Markup {
                 h1 { (line.title) }
                 @if let Some(held) = &line.lease { p.by { (lease(page.now, held)) " " span.fence { "fence " (held.fence) } } }
             }
-            @if let Some(csrf) = &around.csrf { (verbs(around, csrf, page)) }
+            @if let Some(csrf) = around.may_change() { (verbs(around, csrf, page)) }
             div.two {
                 div {
                     section aria-labelledby="why" { h2 #why { "Where it stands" } (reasons(&page.detail.reasons)) }
@@ -144,7 +144,7 @@ fn log(log: &Log) -> Markup {
     let (note, entries, is_live) = match log {
         Log::None => return html! {},
         Log::Unreadable(why) => (Some(why.as_str()), &[][..], false),
-        Log::Lines { entries, is_cut, is_live, .. } => (
+        Log::Lines { entries, is_cut, is_live } => (
             is_cut.then_some("Earlier lines are not shown; `tenure tasks logs` prints them all."),
             &entries[..],
             *is_live,

@@ -105,7 +105,7 @@ fn whole_board() -> Board {
 
 #[test]
 fn no_text_becomes_markup_on_any_page() {
-    let around = Around { project: Some("ab12".to_owned()), csrf: Some("0123".to_owned()) };
+    let around = Around { project: Some("ab12".to_owned()), csrf: "0123".to_owned(), read_only: false };
     let whole = whole_board();
     let query = Query { group_by: GroupBy::Status, search: Some(HOSTILE.to_owned()), ..Query::default() };
     let stored =
@@ -120,7 +120,7 @@ fn no_text_becomes_markup_on_any_page() {
         messages: Vec::new(),
     };
     let entry = LogEntry { at: Some(at(1)), kind: "message", text: HOSTILE.to_owned() };
-    let log = Log::Lines { path: "x".into(), entries: vec![entry], is_cut: true, is_live: true };
+    let log = Log::Lines { entries: vec![entry], is_cut: true, is_live: true };
     let page = TaskPage { now: at(60_000), project: HOSTILE.to_owned(), detail, is_mine: false, log };
     let row = ProjectRow {
         slug: "ab12".to_owned(),

@@ -10,7 +10,9 @@ const WIDE: (u16, u16) = (150, 30);
 pub(super) const SMALLEST: (u16, u16) = (40, 12);
 
 const HEAD: u16 = 2;
-const FOOT: u16 = 2;
+/// From this width on, the keys fit into one line. On narrower terminals they have two, if the height allows it.
+const ONE_LINE: u16 = 165;
+const TALL: u16 = 20;
 
 #[derive(Debug, Clone)]
 pub(super) struct Areas {
@@ -37,14 +39,16 @@ pub(super) enum Spot {
 impl Areas {
     pub(super) fn of(screen: Rect) -> Self {
         let Rect { width, height, .. } = screen;
-        let middle = height.saturating_sub(HEAD + FOOT);
+        let keys = if width < ONE_LINE && height >= TALL { 2 } else { 1 };
+        // One line is for messages.
+        let middle = height.saturating_sub(HEAD + 1 + keys);
         let is_wide = width >= WIDE.0 && height >= WIDE.1;
         let left = if is_wide { width * 2 / 5 } else { width * 9 / 20 };
         let right = if is_wide { width / 4 } else { 0 };
         // Each gap is one column.
         let detail = width.saturating_sub(left + right + if is_wide { 2 } else { 1 });
-        let attention = (middle / 5).clamp(3, 10);
-        let held = (middle / 5).clamp(3, 12);
+        let attention = (middle / 5).clamp(2, 10);
+        let held = (middle / 5).clamp(2, 12);
         let queue = (middle / 7).clamp(2, 7);
         let tasks = middle.saturating_sub(attention + held + queue);
         let mut y = HEAD;
@@ -58,8 +62,8 @@ impl Areas {
             panes,
             detail: Rect::new(left + 1, HEAD, detail, middle),
             project: is_wide.then(|| Rect::new(left + detail + 2, HEAD, right, middle)),
-            message: Rect::new(0, height.saturating_sub(2), width, 1),
-            keys: Rect::new(0, height.saturating_sub(1), width, 1),
+            message: Rect::new(0, height.saturating_sub(1 + keys), width, 1),
+            keys: Rect::new(0, height.saturating_sub(keys), width, keys),
         }
     }
 

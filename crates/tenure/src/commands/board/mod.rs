@@ -3,6 +3,7 @@
 //! The board reads through [`tenure_core::board`] and is woken by changes of the store. Verbs are ordinary commands ([`verbs`]). The state and what keys do to it ([`update`]), and what is drawn
 //! ([`render`]), are pure.
 
+mod describe;
 mod layout;
 mod output;
 mod render;
@@ -20,11 +21,13 @@ use std::time::{Duration, Instant};
 use ratatui_core::layout::Rect;
 use ratatui_crossterm::crossterm::event;
 use rustix::fd::BorrowedFd;
-use tenure_core::board::{self, Surroundings};
+use tenure_core::board::{self, TaskDetail};
 use tenure_core::error::TaskName;
+use tenure_core::id::TaskId;
 use tenure_core::lease::LeaseState;
 use tenure_core::{ErrorCode, Timestamp, hints};
 
+use self::describe::{Edited, describe};
 use self::layout::Areas;
 use self::output::{Lines, Output};
 use self::render::Look;
@@ -34,12 +37,12 @@ use self::signals::TerminalSignals;
 use self::state::{Notice, Scene, State, Tab};
 use self::update::Action;
 use crate::app::{App, Open};
-use crate::commands::{exclusive, why};
+use crate::commands::board_reader::BoardReader;
 use crate::follow::Follower;
 use crate::identity::{Identity, IdentityArgs};
 use crate::interrupt::Interrupts;
 use crate::report::{CommandResult, Report};
-use crate::{sys, trust};
+use crate::sys;
 
 /// Watch and steer the project in the terminal: what waits for you, who holds what, why nothing moves
 ///
@@ -74,7 +77,7 @@ pub(crate) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<()> {
         Report::new(ErrorCode::General, format!("the terminal cannot be used: {error}"))
     };
     let config = app.global.config.as_ref().map(|path| app.env.cwd.join(path));
-    let verbs = Verbs::new(&open.paths.root, config).map_err(cannot)?;
+    let runs = Verbs::new(&open.paths.root, config).map_err(cannot)?;
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let signals = TerminalSignals::listen().map_err(cannot)?;
     let mut state = State::new(identity.holder.clone());
@@ -82,11 +85,13 @@ pub(crate) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<()> {
     // The first read is before the screen is taken, so that an error is printed as usual.
     let mut follower = Follower::new(&open.store, PAUSE);
     follower.begin_read()?;
-    let reader = Reader { app: &*app, open: &open, identity: &identity };
+    let reader = Reader { app: &*app, open: &open, identity: &identity, boards: BoardReader::default() };
     let mut scene = reader.scene(&mut state)?;
     let mut output: Option<Output> = None;
     let mut screen = Screen::open(state.mouse).map_err(cannot)?;
     let mut read_at = Instant::now();
+    // When to try again, after the store could not be read.
+    let mut retry_at: Option<Instant> = None;
     let mut was_wide = false;
     loop {
         if state.tab == Tab::Output {
@@ -103,34 +108,37 @@ pub(crate) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<()> {
             state.set_top(pane, state.top(pane, areas.height(pane), rows));
         }
         let now = scene.board.now.after(read_at.elapsed());
-        screen.draw(|frame| render::draw(frame, &scene, &state, &look, now)).map_err(cannot)?;
+        let mut furthest = 0;
+        screen.draw(|frame| furthest = render::draw(frame, &scene, &state, &look, now)).map_err(cannot)?;
+        state.scroll = state.scroll.min(furthest);
 
-        let runs = state.tab == Tab::Output && scene.is_printing();
+        let is_printing = state.tab == Tab::Output && scene.is_printing();
         // Keys that were read together with an earlier one make the terminal's descriptor not readable.
         let is_queued = event::poll(Duration::ZERO).map_err(cannot)?;
         let nap = if is_queued {
             Duration::ZERO
-        } else if runs {
+        } else if is_printing {
             OUTPUT_INTERVAL
         } else {
             TICK
         };
         let input: Option<BorrowedFd<'_>> = sys::terminal_input();
-        let mut fds = vec![interrupts.fd(), signals.fd(), verbs.fd()];
+        let mut fds = vec![interrupts.fd(), signals.fd(), runs.fd()];
         fds.extend(input);
         let woken = follower.wait(&fds, Some(nap));
         if let Some(code) = interrupts.caught() {
             drop(screen);
             return Err(Report::interrupted(code).silent());
         }
-        let mut read = woken.changed || has_expired(&scene, scene.board.now.after(read_at.elapsed()));
+        let expired = has_expired(&scene, scene.board.now.after(read_at.elapsed()));
+        let mut read = woken.changed || expired || retry_at.is_some();
         if signals.take_stop() {
             screen.suspend().map_err(cannot)?;
             // The whole job was stopped, this process included.
             signals.take_stop();
             read = true;
         }
-        for notice in verbs.results() {
+        for notice in runs.results() {
             state.notice = Some(notice);
             read = true;
         }
@@ -155,8 +163,20 @@ pub(crate) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<()> {
                 Some(Action::Read) => read = true,
                 Some(Action::Mouse) => screen.set_mouse(state.mouse).map_err(cannot)?,
                 Some(Action::Run(args)) => {
-                    state.notice = Some(Notice::good(format!("tenure {} …", args.join(" "))));
-                    verbs.start(args).map_err(cannot)?;
+                    state.notice = Some(Notice::good(format!("{} …", verbs::typed(&args))));
+                    runs.start(args, None).map_err(cannot)?;
+                }
+                Some(Action::Describe(task)) => {
+                    let edited = screen.lend(|| describe(&reader, &task)).map_err(cannot)?;
+                    // What was pressed there was for the editor.
+                    interrupts.take();
+                    signals.take_stop();
+                    match edited {
+                        Ok(Some(Edited { args, file })) => runs.start(args, Some(file)).map_err(cannot)?,
+                        Ok(None) => state.notice = Some(Notice::good("nothing was changed")),
+                        Err(report) => state.notice = Some(Notice::bad(report.message)),
+                    }
+                    read = true;
                 }
                 None => {}
             }
@@ -169,21 +189,30 @@ pub(crate) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<()> {
             // A part of a key, which must not keep the processor busy until the rest arrives.
             std::thread::sleep(PARTIAL_KEY);
         }
-        if read {
+        let pause = retry_at.map(|at| at.saturating_duration_since(Instant::now())).unwrap_or_default();
+        if read && pause.is_zero() {
             let seen = follower.begin_read().map_err(Report::from).and_then(|()| reader.scene(&mut state));
             match seen {
                 Ok(found) => {
                     let lines = std::mem::take(&mut scene.output);
                     scene = Scene { output: lines, ..found };
                     read_at = Instant::now();
+                    // The log may be there now.
+                    output = output.filter(|output| !output.is_unreadable());
+                    if retry_at.take().is_some() {
+                        state.notice = None;
+                    }
                 }
                 Err(report) => {
                     state.notice = Some(Notice::bad(format!("the store cannot be read: {}", report.message)));
-                    // Keys stay responsive in the meantime.
-                    tenure_runner::until_any(&fds, RETRY);
+                    retry_at = Some(Instant::now() + RETRY);
                 }
             }
         } else {
+            if woken.changed {
+                // It may be reported until the store is read. Keys stay responsive in the meantime.
+                tenure_runner::until_any(&fds, pause.min(TICK));
+            }
             let selected = state.task(&scene.board).map(|task| task.id.clone());
             if selected != before || (state.tab != tab_before && state.tab == Tab::Project) {
                 reader.read_selected(&state, &mut scene);
@@ -203,39 +232,36 @@ struct Reader<'o, 'a> {
     app: &'o App<'a>,
     open: &'o Open<'a>,
     identity: &'o Identity,
+    boards: BoardReader,
 }
 
 impl Reader<'_, '_> {
     /// The whole board, with the selection moved to where its row is now.
     fn scene(&self, state: &mut State) -> CommandResult<Scene> {
-        let Self { app, open, identity } = self;
-        let rows = why::asking(app, open, identity, |asking| {
-            open.read(|view| board::read(view, asking, &state.query))
-        })?;
-        let board = rows.board(app.env.judge.as_ref(), &self.surroundings());
+        let Self { app, open, identity, boards } = self;
+        let board = boards.board(app, open, identity, &state.query)?;
         state.follow(&board);
         let mut scene = Scene { board, detail: None, events: Vec::new(), output: Lines::default() };
         self.read_selected(state, &mut scene);
         Ok(scene)
     }
 
+    /// One task, with its last events.
+    fn task(&self, id: &TaskId) -> CommandResult<TaskDetail> {
+        let Self { app, open, identity, boards } = self;
+        Ok(boards.task(app, open, identity, id.as_str(), EVENTS)?.1)
+    }
+
     /// The selected task, and the events of the project. What cannot be read is not shown; the next read of the board reports
     /// the reason.
     fn read_selected(&self, state: &State, scene: &mut Scene) {
-        let Self { app, open, identity } = self;
-        scene.detail = state.task(&scene.board).and_then(|task| {
-            let id = task.id.as_str();
-            why::asking(app, open, identity, |asking| {
-                open.read(|view| board::read_task(view, asking, id, EVENTS))
-            })
-            .ok()
-        });
+        scene.detail = state.task(&scene.board).and_then(|task| self.task(&task.id).ok());
         let wide = sys::terminal_size().is_some_and(|(columns, rows)| {
             let size = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
             Areas::of(Rect::new(0, 0, size(columns), size(rows))).project.is_some()
         });
         if wide || state.tab == Tab::Project {
-            scene.events = open.read(|view| board::recent_events(view, EVENTS)).unwrap_or_default();
+            scene.events = self.open.read(|view| board::recent_events(view, EVENTS)).unwrap_or_default();
         }
     }
 
@@ -255,22 +281,11 @@ impl Reader<'_, '_> {
                 title: task.title.clone(),
                 status: task.status,
             };
-            *output = Some(Output::open(self.open, &name, &mut scene.output));
+            let newest = newest.map(|attempt| &attempt.id);
+            *output = Some(Output::open(self.open, &name, newest, &mut scene.output));
         }
         if let Some(output) = output {
             output.read(&mut scene.output);
-        }
-    }
-
-    fn surroundings(&self) -> Surroundings {
-        let Self { app, open, .. } = self;
-        let trusted = trust::examine(app.env, &open.paths);
-        let untrusted = trusted.ok().filter(|examined| !examined.allows_agents(app.env));
-        Surroundings {
-            name: open.config.project.name.clone(),
-            path: open.paths.root.display().to_string(),
-            untrusted: untrusted.map(|examined| examined.refusal().message),
-            exclusive: exclusive::blocking_lock(&open.paths.root).map(|seen| seen.sentence),
         }
     }
 }

@@ -34,25 +34,32 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Opens the log of the newest attempt at the task.
-    pub(super) fn open(open: &Open<'_>, task: &TaskName, lines: &mut Lines) -> Self {
+    /// Opens the log of the newest attempt at the task, which is `newest` as far as the board knows.
+    pub(super) fn open(
+        open: &Open<'_>,
+        task: &TaskName,
+        newest: Option<&AttemptId>,
+        lines: &mut Lines,
+    ) -> Self {
         *lines = Lines::default();
+        let of = |log| Self { task: TaskId::new(&task.id), attempt: newest.cloned(), log };
         let none = |lines: &mut Lines, note: String| {
             lines.note = Some(note);
-            Self { task: TaskId::new(&task.id), attempt: None, log: None }
+            of(None)
         };
         let (attempt, path) = match attempt_log::find(open, task, None) {
             Ok(found) => found,
             Err(report) => return none(lines, report.message),
         };
         match LogReader::open(&path) {
-            Ok(reader) => Self {
-                task: TaskId::new(&task.id),
-                log: Some((reader, Transcript::new(attempt.agent.as_deref()))),
-                attempt: Some(attempt.id),
-            },
+            Ok(reader) => of(Some((reader, Transcript::new(attempt.agent.as_deref())))),
             Err(error) => none(lines, attempt_log::cannot_open(&error, task, &path).message),
         }
+    }
+
+    /// Whether there was no log that could be read.
+    pub(super) fn is_unreadable(&self) -> bool {
+        self.log.is_none()
     }
 
     /// Whether this is the log of the newest attempt, `attempt`, at the task.

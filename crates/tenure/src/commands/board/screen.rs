@@ -51,10 +51,16 @@ impl Screen {
 
     /// Gives the terminal back, stops the process until it is continued, and takes the terminal again.
     pub(super) fn suspend(&mut self) -> io::Result<()> {
+        self.lend(sys::stop_job)
+    }
+
+    /// Gives the terminal back while `body` runs.
+    pub(super) fn lend<T>(&mut self, body: impl FnOnce() -> T) -> io::Result<T> {
         leave();
-        sys::stop_job();
+        let result = body();
         enter(self.mouse)?;
-        self.terminal.clear()
+        self.terminal.clear()?;
+        Ok(result)
     }
 }
 

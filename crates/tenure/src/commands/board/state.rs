@@ -2,7 +2,9 @@
 //!
 //! A selection follows its row when the board changes: it is kept by what the row is about, not by its number.
 
-use tenure_core::board::{Attention, Board, Group, GroupId, Held, Query, TaskDetail, TaskLine, Waiting};
+use tenure_core::board::{
+    Attention, Board, Group, GroupId, Held, Query, RunnerLine, TaskDetail, TaskLine, Waiting,
+};
 use tenure_core::holder::Holder;
 use tenure_core::id::TaskId;
 use tenure_core::lease::{AttemptState, LeaseState};
@@ -60,21 +62,32 @@ impl Tab {
     }
 }
 
+/// What a verb was begun for. It stays the same while the board changes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Target {
+    pub(super) task: Option<TaskLine>,
+    pub(super) section: Option<String>,
+    /// The id of a runner.
+    pub(super) runner: Option<String>,
+}
+
 /// What keys do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Mode {
     Browse,
     Help,
     /// Typing the filter.
     Filter,
-    /// Typing the text of a verb on a task.
+    /// Typing the text of a verb.
     Text {
         verb: Verb,
+        target: Box<Target>,
         text: String,
     },
     /// Answering the question of a verb.
     Confirm {
         verb: Verb,
+        target: Box<Target>,
     },
 }
 
@@ -102,6 +115,7 @@ enum RowId {
     Group(GroupId),
     Sentence(String),
     Ticket(i64),
+    Runner(String),
 }
 
 /// A row of a list.
@@ -110,6 +124,7 @@ pub(super) enum Row<'a> {
     Attention(&'a Attention),
     Held(&'a Held),
     Waiting(&'a Waiting),
+    Runner(&'a RunnerLine),
     Group(&'a Group),
     /// A task and its group.
     Task(&'a TaskLine, &'a Group),
@@ -126,6 +141,7 @@ impl<'a> Row<'a> {
             },
             Self::Held(held) => RowId::Task(held.task.id.clone()),
             Self::Waiting(waiting) => RowId::Ticket(waiting.ticket),
+            Self::Runner(line) => RowId::Runner(line.runner.id.clone()),
             Self::Group(group) => RowId::Group(group.id.clone()),
             Self::Task(task, _) => RowId::Task(task.id.clone()),
             Self::More(_, group) => RowId::Sentence(format!("{:?}", group.id)),
@@ -137,7 +153,14 @@ impl<'a> Row<'a> {
             Self::Attention(attention) => attention.task.as_ref(),
             Self::Held(held) => Some(&held.task),
             Self::Task(task, _) => Some(task),
-            Self::Waiting(_) | Self::Group(_) | Self::More(..) => None,
+            Self::Waiting(_) | Self::Runner(_) | Self::Group(_) | Self::More(..) => None,
+        }
+    }
+
+    pub(super) fn runner(self) -> Option<&'a RunnerLine> {
+        match self {
+            Self::Runner(line) => Some(line),
+            _ => None,
         }
     }
 
@@ -147,7 +170,7 @@ impl<'a> Row<'a> {
             Self::Group(group) | Self::Task(_, group) | Self::More(_, group) => group,
             Self::Held(held) => return held.task.section.as_deref(),
             Self::Attention(attention) => return attention.task.as_ref()?.section.as_deref(),
-            Self::Waiting(_) => return None,
+            Self::Waiting(_) | Self::Runner(_) => return None,
         };
         matches!(group.id, GroupId::Section(_)).then_some(group.name.as_str())
     }
@@ -158,7 +181,10 @@ pub(super) fn rows(board: &Board, pane: Pane) -> Vec<Row<'_>> {
     match pane {
         Pane::Attention => board.attention.rows.iter().map(Row::Attention).collect(),
         Pane::Held => board.held.rows.iter().map(Row::Held).collect(),
-        Pane::Queue => board.queue.rows.iter().map(Row::Waiting).collect(),
+        Pane::Queue => {
+            let waiting = board.queue.rows.iter().map(Row::Waiting);
+            waiting.chain(board.runners.iter().map(Row::Runner)).collect()
+        }
         Pane::Tasks => {
             let mut rows = Vec::new();
             for group in &board.groups {
@@ -223,6 +249,16 @@ impl State {
         rows(board, self.focus).get(self.selected(self.focus)).copied()
     }
 
+    /// What a verb on the selected row is for.
+    pub(super) fn target(&self, board: &Board) -> Target {
+        let row = self.row(board);
+        Target {
+            task: row.and_then(Row::task).cloned(),
+            section: row.and_then(Row::section).map(str::to_owned),
+            runner: row.and_then(Row::runner).map(|line| line.runner.id.clone()),
+        }
+    }
+
     /// The task that is selected.
     pub(super) fn task<'a>(&self, board: &'a Board) -> Option<&'a TaskLine> {
         self.row(board)?.task()
@@ -240,8 +276,7 @@ impl State {
         }
     }
 
-    /// Selects in every pane the row that was selected before, or the one in its place. A pane that has the focus and is empty
-    /// loses it to the tasks.
+    /// Selects in every pane the row that was selected before, or the one in its place.
     pub(super) fn follow(&mut self, board: &Board) {
         for pane in Pane::ALL {
             let rows = rows(board, pane);

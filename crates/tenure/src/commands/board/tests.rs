@@ -10,10 +10,12 @@ use ratatui_core::terminal::Terminal;
 use ratatui_crossterm::crossterm::event::{
     Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
 };
+use tenure_core::Clock as _;
 use tenure_core::board::{self, GroupBy, Surroundings};
 use tenure_core::holder::{Caller, Holder};
 use tenure_core::kernel::Finish;
 use tenure_core::lease::Resource;
+use tenure_core::runner::{Runner, RunnerStatus};
 use tenure_core::section::SectionMode;
 use tenure_core::store::TaskEdit;
 use tenure_core::task::TaskStatus;
@@ -21,7 +23,7 @@ use tenure_core::why::Asking;
 use tenure_runner::transcript::EntryKind;
 use tenure_testkit::Fixture;
 
-use super::layout::Areas;
+use super::layout::{Areas, SMALLEST};
 use super::output::Lines;
 use super::render::{self, Look};
 use super::state::{Mode, Notice, Pane, Scene, State, Tab};
@@ -89,6 +91,26 @@ fn scene(f: &Fixture, state: &mut State) -> Scene {
     Scene { board, detail, events, output: Lines::default() }
 }
 
+/// A runner of this machine.
+fn add_runner(f: &Fixture) -> String {
+    let runner = Runner {
+        id: "5f0c1d2e-0000-4000-8000-000000000000".to_owned(),
+        status: RunnerStatus::Running,
+        process: f.world.process(77),
+        project_path: "/srv/shop".to_owned(),
+        section: None,
+        preset: "claude".to_owned(),
+        current_task: None,
+        log_path: None,
+        started_at: f.clock.now(),
+        heartbeat_at: f.clock.now(),
+        completed_at: None,
+        error: None,
+    };
+    f.write(|tx| tx.save_runner(&runner)).unwrap();
+    runner.id
+}
+
 fn me() -> State {
     State::new(Holder::person("ann@host:pts/1"))
 }
@@ -100,7 +122,11 @@ fn look(color: bool) -> Look {
 fn drawn(size: Rect, scene: &Scene, state: &State, color: bool) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(size.width, size.height)).unwrap();
     let now = scene.board.now;
-    terminal.draw(|frame| render::draw(frame, scene, state, &look(color), now)).unwrap();
+    terminal
+        .draw(|frame| {
+            render::draw(frame, scene, state, &look(color), now);
+        })
+        .unwrap();
     terminal.backend().buffer().clone()
 }
 
@@ -138,6 +164,15 @@ fn run(args: &[&str]) -> Action {
     Action::Run(args.iter().map(|word| (*word).to_owned()).collect())
 }
 
+/// The command with what the board shows of the task.
+fn run_as_shown(f: &Fixture, task: &str, args: &[&str]) -> Action {
+    let found = f.task(task);
+    let mut args: Vec<String> = args.iter().map(|word| (*word).to_owned()).collect();
+    args.push(format!("--if-updated-at={}", found.updated_at));
+    args.extend(found.lease.map(|lease| format!("--if-fence={}", lease.fence)));
+    Action::Run(args)
+}
+
 #[test]
 fn a_small_terminal_shows_every_list_and_the_selected_task() {
     let f = shop();
@@ -170,6 +205,14 @@ fn a_terminal_of_any_size_can_be_drawn() {
         {
             drawn(Rect::new(0, 0, width, height), &scene, &state, true);
         }
+    }
+}
+
+#[test]
+fn every_list_has_a_row_in_the_smallest_terminal() {
+    let areas = Areas::of(Rect::new(0, 0, SMALLEST.0, SMALLEST.1));
+    for pane in Pane::ALL {
+        assert!(areas.height(pane) > 0, "{pane:?}");
     }
 }
 
@@ -244,23 +287,93 @@ fn without_colour_there_is_none_and_the_selection_is_still_visible() {
 fn a_key_runs_the_command_of_its_verb_on_the_selected_task() {
     let (f, mut state) = (shop(), me());
     // What waits: the review, then the failure.
-    assert_eq!(press(&f, &mut state, "1a"), Some(run(&["tasks", "approve", "F003"])));
+    assert_eq!(press(&f, &mut state, "1a"), Some(run_as_shown(&f, "F003", &["tasks", "approve", "F003"])));
     assert_eq!(
         press(&f, &mut state, "xno tests\n"),
-        Some(run(&["tasks", "reject", "F003", "--message=no tests"]))
+        Some(run_as_shown(&f, "F003", &["tasks", "reject", "F003", "--message=no tests"]))
     );
-    assert_eq!(press(&f, &mut state, "jt"), Some(run(&["tasks", "retry", "F005"])));
+    let retry = run_as_shown(&f, "F005", &["tasks", "retry", "F005"]);
+    assert_eq!(press(&f, &mut state, "jt"), Some(retry));
     assert_eq!(
         press(&f, &mut state, "mhello\n"),
         Some(run(&["msg", "send", "--task", "F005", "--message=hello"]))
     );
     assert_eq!(press(&f, &mut state, "s"), None);
-    assert_eq!(press(&f, &mut state, "y"), Some(run(&["tasks", "skip", "F005"])));
+    assert_eq!(press(&f, &mut state, "y"), Some(run_as_shown(&f, "F005", &["tasks", "skip", "F005"])));
     let lease = f.lease("F001").unwrap().id;
-    assert_eq!(press(&f, &mut state, "2jey"), Some(run(&["locks", "release", lease.as_str(), "--force"])));
-    assert_eq!(press(&f, &mut state, "kc"), Some(run(&["tasks", "claim", "F006"])), "its lease has lapsed");
+    assert_eq!(press(&f, &mut state, "2jvy"), Some(run(&["locks", "release", lease.as_str(), "--force"])));
+    let claim = run_as_shown(&f, "F006", &["tasks", "claim", "F006"]);
+    assert_eq!(press(&f, &mut state, "kc"), Some(claim), "its lease has lapsed");
     let add = Some(run(&["tasks", "add", "--section=Backend", "--", "New one"]));
     assert_eq!(press(&f, &mut state, "jnNew one\n"), add);
+}
+
+#[test]
+fn the_title_is_changed_from_what_it_is_and_the_description_in_an_editor() {
+    let (f, mut state) = (shop(), me());
+    press(&f, &mut state, "2je");
+    assert!(shown(SMALL, &f, &mut state).contains("Title of F001: Store the carts in the database"));
+    let title = "--title=Store the carts in the database twice";
+    let edit = run_as_shown(&f, "F001", &["tasks", "update", "F001", title]);
+    assert_eq!(press(&f, &mut state, " twice\n"), Some(edit));
+    assert_eq!(press(&f, &mut state, "e\n"), None, "it is as before");
+    assert_eq!(press(&f, &mut state, "E"), Some(Action::Describe(f.id("F001"))));
+}
+
+#[test]
+fn your_task_is_finished_under_the_lease_that_is_shown() {
+    let (f, mut state) = (shop(), me());
+    let mine = f.claim(&Caller::new(state.me.clone()), "F004").unwrap().lease;
+    press(&f, &mut state, "2G");
+    let fence = format!("--fence={}", mine.fence);
+    for (key, verb) in [("d", "done"), ("r", "release")] {
+        assert_eq!(press(&f, &mut state, key), Some(run(&["tasks", verb, "F004", &fence])));
+    }
+}
+
+#[test]
+fn runners_are_started_with_or_without_a_preset_and_stopped_after_a_yes() {
+    let (f, mut state) = (shop(), me());
+    assert_eq!(press(&f, &mut state, "S\n"), Some(run(&["runners", "start"])));
+    assert_eq!(press(&f, &mut state, "Sfast\n"), Some(run(&["runners", "start", "--preset=fast"])));
+    assert_eq!(press(&f, &mut state, "X"), None, "a task is selected");
+    assert!(!state.notice.as_ref().unwrap().is_good);
+    let id = add_runner(&f);
+    press(&f, &mut state, "4j");
+    let screen = shown(SMALL, &f, &mut state);
+    assert!(screen.contains("4 Queue (1) Runners (1)") && screen.contains(" 5f0c1d2e  "), "{screen}");
+    assert_eq!(press(&f, &mut state, "Xn"), None);
+    press(&f, &mut state, "X");
+    assert!(shown(SMALL, &f, &mut state).contains("Stop runner 5f0c1d2e?"));
+    assert_eq!(press(&f, &mut state, "y"), Some(run(&["runners", "stop", &id])));
+}
+
+#[test]
+fn scrolling_ends_where_the_text_ends() {
+    let (f, mut state) = (shop(), me());
+    let long = (0..60).map(|line| format!("line {line}")).collect::<Vec<_>>().join("\n");
+    f.edit("F001", &TaskEdit { description: Some(long), ..TaskEdit::default() });
+    press(&f, &mut state, "2jJJJJJJJJJJJJJJJJJJJJ");
+    let scene = scene(&f, &mut state);
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    let mut furthest = 0;
+    let now = scene.board.now;
+    terminal.draw(|frame| furthest = render::draw(frame, &scene, &state, &look(true), now)).unwrap();
+    assert!(furthest > 20 && state.scroll > furthest, "{furthest}");
+    state.scroll = furthest;
+    press(&f, &mut state, "K");
+    assert!(!shown(SMALL, &f, &mut state).contains("line 59"), "one key is enough to go back");
+}
+
+#[test]
+fn a_verb_is_for_the_task_that_was_selected_when_it_was_begun() {
+    let (f, mut state) = (shop(), me());
+    press(&f, &mut state, "1xno te");
+    let reject = run_as_shown(&f, "F003", &["tasks", "reject", "F003", "--message=no tests"]);
+    // The task leaves the list while the remark is typed, and the next one takes its place.
+    f.override_status(&f.bare("bob"), "F003", TaskStatus::Completed, false).unwrap();
+    assert!(shown(SMALL, &f, &mut state).contains("Remark for rejecting F003: no te"));
+    assert_eq!(press(&f, &mut state, "sts\n"), Some(reject), "as it was shown then");
 }
 
 #[test]
@@ -268,7 +381,7 @@ fn a_verb_that_does_not_apply_or_is_not_confirmed_runs_nothing() {
     let (f, mut state) = (shop(), me());
     assert_eq!(press(&f, &mut state, "1t"), None, "a task in review is not retried");
     assert!(!state.notice.as_ref().unwrap().is_good);
-    assert_eq!(press(&f, &mut state, "2jen"), None);
+    assert_eq!(press(&f, &mut state, "2jvn"), None);
     assert_eq!(state.mode, Mode::Browse);
     assert_eq!(press(&f, &mut state, "1x\n"), None, "a rejection needs a remark");
     assert!(matches!(state.mode, Mode::Text { .. }));

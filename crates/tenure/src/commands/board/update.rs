@@ -4,9 +4,10 @@ use ratatui_crossterm::crossterm::event::{
     Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEventKind,
 };
 use tenure_core::board::{Board, GroupBy};
+use tenure_core::id::TaskId;
 
 use super::layout::{Areas, Spot};
-use super::state::{Mode, Notice, Pane, Row, State, Tab};
+use super::state::{Mode, Notice, Pane, Row, State, Tab, Target};
 use super::verbs::{Asks, Verb};
 
 /// How many more tasks of a group are read at a time.
@@ -14,7 +15,7 @@ const MORE: u64 = 200;
 /// The longest text that can be typed.
 const LONGEST: usize = 2000;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Action {
     Quit,
     /// Ctrl+C.
@@ -24,6 +25,8 @@ pub(super) enum Action {
     Read,
     /// Runs a command of this program.
     Run(Vec<String>),
+    /// Opens the description of this task in an editor.
+    Describe(TaskId),
     /// Takes or returns the mouse.
     Mouse,
 }
@@ -76,11 +79,11 @@ fn press(state: &mut State, board: &Board, key: &KeyEvent) -> Option<Action> {
             state.mode = Mode::Browse;
             None
         }
-        Mode::Confirm { verb } => {
-            let verb = *verb;
+        Mode::Confirm { verb, target } => {
+            let action = run(*verb, target, "");
             state.mode = Mode::Browse;
             match key.code {
-                KeyCode::Char('y' | 'Y') => run(state, board, verb, ""),
+                KeyCode::Char('y' | 'Y') => action,
                 _ => {
                     state.notice = Some(Notice::good("nothing was changed"));
                     None
@@ -88,10 +91,7 @@ fn press(state: &mut State, board: &Board, key: &KeyEvent) -> Option<Action> {
             }
         }
         Mode::Filter => type_filter(state, key),
-        Mode::Text { verb, .. } => {
-            let verb = *verb;
-            type_text(state, board, verb, key)
-        }
+        Mode::Text { .. } => type_text(state, key),
     }
 }
 
@@ -211,9 +211,10 @@ fn fold(state: &mut State, board: &Board, close: Option<bool>) -> Option<Action>
 
 /// Runs a verb, or asks what it needs first.
 fn begin(state: &mut State, board: &Board, verb: Verb) -> Option<Action> {
-    let task = state.task(board);
-    if !verb.applies(task, &state.me) {
-        let what = match task {
+    let row = state.row(board);
+    if !verb.applies(row, &state.me) {
+        let what = match row.and_then(Row::task) {
+            _ if verb == Verb::Stop => "select a runner of this machine first, in list 4".to_owned(),
             Some(task) => format!("{} cannot be used on {}: it is {}", verb.label(), task.key, task.status),
             None => format!("{} needs a task: select one first", verb.label()),
         };
@@ -222,21 +223,29 @@ fn begin(state: &mut State, board: &Board, verb: Verb) -> Option<Action> {
     }
     state.notice = None;
     match verb.asks() {
-        Asks::Nothing => run(state, board, verb, ""),
+        Asks::Nothing => run(verb, &state.target(board), ""),
         Asks::Yes(_) => {
-            state.mode = Mode::Confirm { verb };
+            state.mode = Mode::Confirm { verb, target: Box::new(state.target(board)) };
             None
         }
-        Asks::Text(_) => {
-            state.mode = Mode::Text { verb, text: String::new() };
+        Asks::Text(_) | Asks::OptionalText(_) => {
+            let target = Box::new(state.target(board));
+            let text = first_text(verb, &target);
+            state.mode = Mode::Text { verb, target, text };
             None
         }
+        Asks::Editor => row.and_then(Row::task).map(|task| Action::Describe(task.id.clone())),
     }
 }
 
-fn run(state: &mut State, board: &Board, verb: Verb, text: &str) -> Option<Action> {
-    let row = state.row(board);
-    let args = verb.args(row.and_then(Row::task), row.and_then(Row::section), text);
+/// What is in the field when a text is asked for.
+fn first_text(verb: Verb, target: &Target) -> String {
+    let task = target.task.as_ref().filter(|_| verb == Verb::Edit);
+    task.map(|task| task.title.clone()).unwrap_or_default()
+}
+
+fn run(verb: Verb, target: &Target, text: &str) -> Option<Action> {
+    let args = verb.args(target, text);
     (!args.is_empty()).then_some(Action::Run(args))
 }
 
@@ -258,16 +267,22 @@ fn type_filter(state: &mut State, key: &KeyEvent) -> Option<Action> {
     None
 }
 
-fn type_text(state: &mut State, board: &Board, verb: Verb, key: &KeyEvent) -> Option<Action> {
-    let Mode::Text { text, .. } = &mut state.mode else { return None };
+fn type_text(state: &mut State, key: &KeyEvent) -> Option<Action> {
+    let Mode::Text { verb, target, text } = &mut state.mode else { return None };
     match key.code {
         KeyCode::Enter => {
-            let typed = text.trim().to_owned();
-            if typed.is_empty() {
+            let typed = text.trim();
+            if typed.is_empty() && !matches!(verb.asks(), Asks::OptionalText(_)) {
                 return None;
             }
+            let is_as_before = *verb == Verb::Edit && typed == first_text(*verb, target);
+            let action = run(*verb, target, typed);
             state.mode = Mode::Browse;
-            run(state, board, verb, &typed)
+            if is_as_before {
+                state.notice = Some(Notice::good("nothing was changed"));
+                return None;
+            }
+            action
         }
         KeyCode::Esc => {
             state.mode = Mode::Browse;

@@ -5,7 +5,10 @@
 use tenure_core::board::TaskLine;
 use tenure_core::holder::Holder;
 use tenure_core::lease::LeaseState;
+use tenure_core::shell_quote::quote;
 use tenure_core::task::TaskStatus;
+
+use super::state::{Row, Target};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
@@ -13,12 +16,16 @@ pub(super) enum Verb {
     Done,
     Release,
     Evict,
+    Edit,
+    Describe,
     Retry,
     Skip,
     Approve,
     Reject,
     Add,
     Message,
+    Start,
+    Stop,
 }
 
 /// What has to be typed before a verb runs.
@@ -29,10 +36,14 @@ pub(super) enum Asks {
     Yes(&'static str),
     /// A text.
     Text(&'static str),
+    /// A text that may be empty.
+    OptionalText(&'static str),
+    /// A longer text, in an editor.
+    Editor,
 }
 
 impl Verb {
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Claim,
         Self::Done,
         Self::Release,
@@ -41,8 +52,12 @@ impl Verb {
         Self::Skip,
         Self::Approve,
         Self::Reject,
+        Self::Edit,
+        Self::Describe,
         Self::Add,
         Self::Message,
+        Self::Start,
+        Self::Stop,
     ];
 
     pub(super) const fn key(self) -> char {
@@ -50,13 +65,17 @@ impl Verb {
             Self::Claim => 'c',
             Self::Done => 'd',
             Self::Release => 'r',
-            Self::Evict => 'e',
+            Self::Evict => 'v',
+            Self::Edit => 'e',
+            Self::Describe => 'E',
             Self::Retry => 't',
             Self::Skip => 's',
             Self::Approve => 'a',
             Self::Reject => 'x',
             Self::Add => 'n',
             Self::Message => 'm',
+            Self::Start => 'S',
+            Self::Stop => 'X',
         }
     }
 
@@ -66,29 +85,36 @@ impl Verb {
             Self::Done => "done",
             Self::Release => "release",
             Self::Evict => "evict",
+            Self::Edit => "edit",
+            Self::Describe => "describe",
             Self::Retry => "retry",
             Self::Skip => "skip",
             Self::Approve => "approve",
             Self::Reject => "reject",
             Self::Add => "new",
             Self::Message => "msg",
+            Self::Start => "start runner",
+            Self::Stop => "stop runner",
         }
     }
 
-    /// What the verb does, for the help.
-    pub(super) const fn meaning(self) -> &'static str {
-        match self {
+    /// What the verb does, for the help. Of two verbs that belong together, the first one explains both.
+    pub(super) const fn meaning(self) -> Option<&'static str> {
+        Some(match self {
             Self::Claim => "claim the task for yourself",
             Self::Done => "mark your task done",
             Self::Release => "give your task back",
             Self::Evict => "end the lease of another holder",
+            Self::Edit => "change the title (E: description)",
             Self::Retry => "retry a failed or skipped task",
             Self::Skip => "skip the task",
             Self::Approve => "approve a task in review",
             Self::Reject => "reject it with a remark",
             Self::Add => "add a task to this section",
             Self::Message => "leave a message on the task",
-        }
+            Self::Start => "start a runner (X: stop it)",
+            Self::Describe | Self::Stop => return None,
+        })
     }
 
     pub(super) const fn asks(self) -> Asks {
@@ -99,6 +125,10 @@ impl Verb {
             Self::Reject => Asks::Text("Remark for rejecting"),
             Self::Add => Asks::Text("Title of the new task"),
             Self::Message => Asks::Text("Message on"),
+            Self::Edit => Asks::Text("Title of"),
+            Self::Describe => Asks::Editor,
+            Self::Start => Asks::OptionalText("Preset of the runner (Enter: as configured)"),
+            Self::Stop => Asks::Yes("Stop runner"),
         }
     }
 
@@ -106,9 +136,15 @@ impl Verb {
         Self::ALL.into_iter().find(|verb| verb.key() == key)
     }
 
-    /// Whether the verb can succeed on the selected task, as far as the board knows.
-    pub(super) fn applies(self, task: Option<&TaskLine>, me: &Holder) -> bool {
-        let Some(task) = task else { return self == Self::Add };
+    /// Whether the verb can succeed on the selected row, as far as the board knows.
+    pub(super) fn applies(self, row: Option<Row<'_>>, me: &Holder) -> bool {
+        match self {
+            Self::Add | Self::Start => return true,
+            // A runner of another machine is stopped there.
+            Self::Stop => return row.and_then(Row::runner).is_some_and(|runner| runner.alive == Some(true)),
+            _ => {}
+        }
+        let Some(task) = row.and_then(Row::task) else { return false };
         let lease = task.lease.as_ref();
         let is_live = lease.is_some_and(|lease| lease.state == LeaseState::Live);
         let is_mine = lease.is_some_and(|lease| lease.holder == *me);
@@ -120,38 +156,77 @@ impl Verb {
             Self::Skip => !task.status.is_finished() && !is_live,
             Self::Approve => task.status == TaskStatus::Review,
             Self::Reject => matches!(task.status, TaskStatus::Review | TaskStatus::Completed),
-            Self::Add | Self::Message => true,
+            Self::Edit | Self::Describe | Self::Message => true,
+            Self::Add | Self::Start | Self::Stop => false,
         }
     }
 
-    /// The arguments of the command. `section` is where a new task goes, `text` is what was typed.
-    pub(super) fn args(self, task: Option<&TaskLine>, section: Option<&str>, text: &str) -> Vec<String> {
-        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        if self == Self::Add {
-            let section = section.map(|name| format!("--section={name}"));
-            let mut args = owned(&["tasks", "add"]);
-            args.extend(section);
-            args.extend(owned(&["--", text]));
-            return args;
+    /// The arguments of the command; none if the target is not what the verb is for. `text` is what was typed.
+    pub(super) fn args(self, target: &Target, text: &str) -> Vec<String> {
+        match (self, &target.task, &target.runner) {
+            (Self::Add, ..) => {
+                let section = target.section.as_ref().map(|name| format!("--section={name}"));
+                let mut args = owned(&["tasks", "add"]);
+                args.extend(section);
+                args.extend(owned(&["--", text]));
+                args
+            }
+            (Self::Start, ..) => {
+                let mut args = owned(&["runners", "start"]);
+                args.extend((!text.is_empty()).then(|| format!("--preset={text}")));
+                args
+            }
+            (Self::Stop, _, Some(runner)) => owned(&["runners", "stop", runner]),
+            (_, Some(task), _) => self.task_args(task, text),
+            _ => Vec::new(),
         }
-        let Some(task) = task else { return Vec::new() };
+    }
+
+    fn task_args(self, task: &TaskLine, text: &str) -> Vec<String> {
         let key = task.key.as_str();
         let message = format!("--message={text}");
+        let lease = task.lease.as_ref();
+        // What was on the screen: if the task is no longer like that, the command is refused.
+        let if_as_shown = |mut args: Vec<String>| {
+            args.push(format!("{IF}updated-at={}", task.updated_at));
+            args.extend(lease.map(|lease| format!("{IF}fence={}", lease.fence)));
+            args
+        };
+        let under_lease = |mut args: Vec<String>| {
+            args.extend(lease.map(|lease| format!("--fence={}", lease.fence)));
+            args
+        };
         match self {
-            Self::Claim => owned(&["tasks", "claim", key]),
-            Self::Done => owned(&["tasks", "done", key]),
-            Self::Release => owned(&["tasks", "release", key]),
+            Self::Claim => if_as_shown(owned(&["tasks", "claim", key])),
+            Self::Done => under_lease(owned(&["tasks", "done", key])),
+            Self::Release => under_lease(owned(&["tasks", "release", key])),
             // The lease that is shown, so that a newer one is not ended.
-            Self::Evict => match &task.lease {
+            Self::Evict => match lease {
                 Some(lease) => owned(&["locks", "release", lease.id.as_str(), "--force"]),
                 None => Vec::new(),
             },
-            Self::Retry => owned(&["tasks", "retry", key]),
-            Self::Skip => owned(&["tasks", "skip", key]),
-            Self::Approve => owned(&["tasks", "approve", key]),
-            Self::Reject => owned(&["tasks", "reject", key, &message]),
+            Self::Edit => if_as_shown(owned(&["tasks", "update", key, &format!("--title={text}")])),
+            // From standard input.
+            Self::Describe => if_as_shown(owned(&["tasks", "update", key, "--description=-"])),
+            Self::Retry => if_as_shown(owned(&["tasks", "retry", key])),
+            Self::Skip => if_as_shown(owned(&["tasks", "skip", key])),
+            Self::Approve => if_as_shown(owned(&["tasks", "approve", key])),
+            Self::Reject => if_as_shown(owned(&["tasks", "reject", key, &message])),
             Self::Message => owned(&["msg", "send", "--task", key, &message]),
-            Self::Add => Vec::new(),
+            Self::Add | Self::Start | Self::Stop => Vec::new(),
         }
     }
+}
+
+/// How the options begin that compare the task with what was on the screen.
+const IF: &str = "--if-";
+
+/// The command as a person would type it.
+pub(super) fn typed(args: &[String]) -> String {
+    let words = args.iter().filter(|word| !word.starts_with(IF)).map(|word| quote(word));
+    format!("tenure {}", words.collect::<Vec<_>>().join(" "))
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
 }

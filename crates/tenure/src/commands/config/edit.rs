@@ -1,7 +1,7 @@
 //! `tenure config edit`.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::json;
 use tenure_core::ErrorCode;
@@ -13,12 +13,10 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::atomic;
 use crate::commands::trust::restate;
+use crate::editor;
 use crate::report::{CommandResult, Report};
 use crate::text::Text;
 use crate::trust;
-
-/// The editors that are used if none is chosen, in this order.
-const FALLBACKS: [&str; 4] = ["editor", "vi", "vim", "nano"];
 
 /// Open a configuration file in your editor ($VISUAL, $EDITOR, or one that is installed) and validate it afterwards
 ///
@@ -34,7 +32,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let (layer, path) = target(app, args.user)?;
-    let editor = editor(app)?;
+    let editor = editor::choose(app)?;
     let before = read(&path)?;
     // What the file was before the editor opened it decides whether it is trusted afterwards.
     let paths = project(app)?.map(|project| project.paths).filter(|_| layer == Layer::Project);
@@ -78,19 +76,6 @@ fn again(user: bool) -> &'static str {
     if user { " --user" } else { "" }
 }
 
-fn editor(app: &App<'_>) -> CommandResult<String> {
-    if let Some(editor) = app.env.var("VISUAL").or_else(|| app.env.var("EDITOR")) {
-        return Ok(editor.to_owned());
-    }
-    let path = app.env.var("PATH").unwrap_or_default();
-    let is_installed = |name: &&str| std::env::split_paths(path).any(|folder| folder.join(name).is_file());
-    // Without a terminal an editor that was not chosen would wait for keys that nobody presses.
-    let found = FALLBACKS.into_iter().find(is_installed).filter(|_| app.env.terminal.is_some());
-    found.map(str::to_owned).ok_or_else(|| {
-        Report::usage("no editor: neither VISUAL nor EDITOR is set").hint(hints::name_editor())
-    })
-}
-
 fn create(app: &App<'_>, path: &Path) -> CommandResult<()> {
     let real = atomic::follow(path).map_err(|e| failed(&e, "write", path))?;
     if let Some(folder) = real.parent() {
@@ -99,12 +84,9 @@ fn create(app: &App<'_>, path: &Path) -> CommandResult<()> {
     atomic::write(path, &template::text(), &app.env.ids.hex8()).map_err(|e| failed(&e, "write", path))
 }
 
-/// The editor may have arguments (`code --wait`), so it is run through a shell, as git does. Unless standard output is a
-/// terminal, it is reserved for the answer.
+/// Unless standard output is a terminal, it is reserved for the answer.
 fn open(app: &App<'_>, editor: &str, path: &Path) -> CommandResult<()> {
-    let mut command = Command::new("sh");
-    command.arg("-c").arg(format!("{editor} \"$@\"")).arg(editor).arg(path);
-    command.env_clear().envs(&app.env.vars).current_dir(&app.env.cwd);
+    let mut command = editor::command(app, editor, path);
     if app.printer.json || !app.printer.out_is_terminal() {
         command.stdout(Stdio::from(std::io::stderr()));
     }

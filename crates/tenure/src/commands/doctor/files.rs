@@ -62,7 +62,11 @@ pub(super) fn examine(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut E
     }
     let dead = tenure_sqlite::sweep_doorbells(&store::doorbells(app.env), false);
     if dead > 0 {
-        let sentence = format!("{dead} sockets of killed processes are left over");
+        let sentence = if dead == 1 {
+            "1 socket of a killed process is left over".to_owned()
+        } else {
+            format!("{dead} sockets of killed processes are left over")
+        };
         found.findings.push(Finding::warning("sockets", sentence, FIX).fixable());
     }
 }

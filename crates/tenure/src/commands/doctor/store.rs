@@ -5,7 +5,7 @@ use std::time::Duration;
 use tenure_core::config::Config;
 use tenure_core::duration::format_rounded;
 use tenure_core::kernel::{self, Violation};
-use tenure_core::lease::{Attempt, LeaseState};
+use tenure_core::lease::{Attempt, Lease, LeaseState, Resource};
 use tenure_core::parking::Parking;
 use tenure_core::store::{EventFilter, View};
 use tenure_core::{Error, ErrorCode, Timestamp};
@@ -20,6 +20,7 @@ use crate::identity::IdentityArgs;
 use crate::project::{Project, ProjectPaths, StoreLocation};
 use crate::report::{CommandResult, Report};
 use crate::shell_quote::quote;
+use crate::short_id::ShortIds;
 
 pub(super) fn examine(app: &mut App<'_>, project: &Project, found: &mut Examination) {
     let paths = &project.paths;
@@ -125,12 +126,11 @@ fn set_aside(paths: &ProjectPaths) -> String {
 fn finding(view: &dyn View, app: &App<'_>, violation: Violation) -> Result<Finding, Error> {
     Ok(match violation {
         Violation::Shared(leases) => {
-            let name = leases
-                .first()
-                .map(|l| lease_view::resource_name(view, &l.resource))
-                .transpose()?
-                .unwrap_or_default();
-            let who: Vec<_> = leases.iter().map(|lease| format!("{} ({})", lease.holder, lease.id)).collect();
+            let name =
+                leases.first().map(|l| resource_name(view, &l.resource)).transpose()?.unwrap_or_default();
+            let ids = ShortIds::of(leases.iter().map(|lease| lease.holder.id.as_str()));
+            let named = |lease: &Lease| format!("{} ({})", lease_view::short_holder(lease, ids), lease.id);
+            let who: Vec<_> = leases.iter().map(named).collect();
             let command =
                 leases.first().map_or_else(String::new, |l| format!("tenure locks release {}", l.id));
             Finding::problem(
@@ -149,11 +149,12 @@ fn finding(view: &dyn View, app: &App<'_>, violation: Violation) -> Result<Findi
             Finding::problem("tasks", format!("{} is in progress without a holder", task.key), FIX).fixable()
         }
         Violation::DanglingLease(lease) => {
-            let sentence = format!("lease {} is for {}, which does not exist", lease.id, lease.resource);
+            let name = resource_id(&lease.resource);
+            let sentence = format!("lease {} is for {name}, which does not exist", lease.id);
             Finding::problem("leases", sentence, FIX).fixable()
         }
         Violation::Lapsed(lease, state) => {
-            let name = lease_view::resource_name(view, &lease.resource)?;
+            let name = resource_name(view, &lease.resource)?;
             let why = if state == LeaseState::HolderDead {
                 "whose process is dead".to_owned()
             } else {
@@ -163,22 +164,41 @@ fn finding(view: &dyn View, app: &App<'_>, violation: Violation) -> Result<Findi
             Finding::problem("leases", sentence, "tenure locks cleanup").fixable()
         }
         Violation::DeadRunner(runner) => {
-            let short: String = runner.id.chars().take(8).collect();
-            let sentence =
-                format!("runner {short} (pid {}) is dead but still registered", runner.process.process.pid);
+            let (id, pid) = (short(&runner.id), runner.process.process.pid);
+            let sentence = format!("runner {id} (pid {pid}) is dead but still registered");
             Finding::problem("runners", sentence, "tenure runners wakeup").fixable()
         }
         Violation::Abandoned(attempt) => abandoned(app, &attempt),
         Violation::NotWorkedOn(lease) => {
-            let name = lease_view::resource_name(view, &lease.resource)?;
+            let name = resource_name(view, &lease.resource)?;
             let sentence = format!("{} holds {name} but does not work on it", lease_view::holder(&lease));
             Finding::problem("leases", sentence, FIX).fixable()
         }
         Violation::DeadTickets(count) => {
-            let sentence = format!("{count} queue tickets belong to dead processes");
+            let sentence = if count == 1 {
+                "1 queue ticket belongs to a dead process".to_owned()
+            } else {
+                format!("{count} queue tickets belong to dead processes")
+            };
             Finding::warning("leases", sentence, FIX).fixable()
         }
     })
+}
+
+/// The key of a task, the name of a section, or the kind and the id.
+fn resource_name(view: &dyn View, resource: &Resource) -> Result<String, Error> {
+    let name = lease_view::resource_name(view, resource)?;
+    Ok(if name == resource.to_string() { resource_id(resource) } else { name })
+}
+
+/// `runner:f47ac10b`.
+fn resource_id(resource: &Resource) -> String {
+    format!("{}:{}", resource.kind.as_str(), short(&resource.id))
+}
+
+/// The beginning of an id that is shown alone.
+fn short(id: &str) -> &str {
+    ShortIds::of([]).show(id)
 }
 
 fn abandoned(app: &App<'_>, attempt: &Attempt) -> Finding {
@@ -193,7 +213,7 @@ fn abandoned(app: &App<'_>, attempt: &Attempt) -> Finding {
         let names: Vec<_> = left.iter().map(ToString::to_string).collect();
         format!("its processes are still running: {}", names.join(", "))
     };
-    let sentence = format!("attempt {} has no supervisor; {rest}", attempt.id);
+    let sentence = format!("attempt {} has no supervisor; {rest}", short(attempt.id.as_str()));
     Finding::problem("processes", sentence, FIX).fixable()
 }
 

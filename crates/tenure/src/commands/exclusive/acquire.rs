@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tenure_core::Error;
+use tenure_core::duration::format_short;
 use tenure_core::hints::{self, Hint};
 use tenure_core::lease::{Attempt, AttemptState};
 use tenure_lock::{ExclusiveError, ExclusiveLock, Liveness, ProcessInfo};
@@ -45,6 +46,18 @@ pub(super) struct Patience {
     drain: Option<Option<Duration>>,
 }
 
+impl Patience {
+    /// The options of the same command with `--wait`.
+    pub(super) fn options_again(&self, holder: &str) -> String {
+        let drain = match self.drain {
+            None => String::new(),
+            Some(None) => " --drain".to_owned(),
+            Some(Some(most)) => format!(" --drain {}", format_short(most)),
+        };
+        format!("--holder {}{drain}", quote(holder))
+    }
+}
+
 pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let pid = match args.pid {
         Some(pid) => pid,
@@ -61,7 +74,9 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         text.line(format!("Would lock the project for {}", args.holder));
         return Ok(Answer::new(json!({"exclusive": object(&lock, Liveness::Alive)}), text));
     }
-    take(app, &lock, &args.patience, hints::wait_for_exclusive(quote(&args.holder)))?;
+    let given = args.pid.map(|pid| format!(" --pid {pid}")).unwrap_or_default();
+    let again = args.patience.options_again(&args.holder) + &given;
+    take(app, &lock, &args.patience, hints::wait_for_exclusive(again))?;
     text.line(format!("Locked for {}", describe(&lock)));
     Ok(Answer::new(json!({"exclusive": object(&lock, Liveness::Alive)}), text)
         .hint(hints::release_exclusive(pid)))

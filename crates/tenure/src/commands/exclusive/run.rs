@@ -51,7 +51,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let root = root(app)?;
     let lock = ExclusiveLock::new(&args.holder, env!("CARGO_PKG_VERSION"));
     let words: Vec<String> = args.command.iter().map(|word| quote(&word.to_string_lossy())).collect();
-    take(app, &lock, &args.patience, hints::repeat_exclusive(quote(&args.holder), words.join(" ")))?;
+    let again = hints::repeat_exclusive(args.patience.options_again(&args.holder), words.join(" "));
+    take(app, &lock, &args.patience, again)?;
     let ended = supervise(app, &root, &lock, &args.command);
     let released = exclusion::release(&root, |folder| lock.release_acquisition(folder));
     let status = ended?;

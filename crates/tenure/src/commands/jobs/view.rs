@@ -8,6 +8,7 @@ use tenure_core::{Result, rules, wire};
 
 use crate::answer::Answer;
 use crate::app::Open;
+use crate::table::cut_to;
 use crate::text::{Style, Text};
 
 /// Maximum number of dead letters shown with a job.
@@ -18,7 +19,7 @@ pub(super) fn short(id: &str) -> &str {
 }
 
 fn status(view: &dyn View, open: &Open<'_>, job: &Job) -> Result<JobStatus> {
-    Ok(job.status(rules::is_at_work(view, &open.context(), job)?))
+    Ok(job.status(rules::jobs_at_work(view, &open.context())?.contains(&job.id)))
 }
 
 pub(super) fn style(status: JobStatus) -> Style {
@@ -64,6 +65,19 @@ pub(super) fn answer(open: &Open<'_>, job: &Job) -> Result<Answer> {
     })
 }
 
+/// How many columns of an item's value are shown with its number.
+const VALUE_WIDTH: usize = 40;
+
+/// The value of an item, ` (page.html)`. It is null if it is too long for the JSON, and then left out.
+fn in_brackets(value: &Value) -> String {
+    let shown = match value {
+        Value::Null => return String::new(),
+        Value::String(text) => cut_to(text, VALUE_WIDTH),
+        other => cut_to(&other.to_string(), VALUE_WIDTH),
+    };
+    format!(" ({shown})")
+}
+
 pub(super) fn letter_lines(text: &mut Text, letters: &[Value], all: u64) {
     if letters.is_empty() {
         return;
@@ -74,7 +88,7 @@ pub(super) fn letter_lines(text: &mut Text, letters: &[Value], all: u64) {
         let tries = letter["failures"].as_u64().unwrap_or(0);
         let times = if tries == 1 { "once".to_owned() } else { format!("{tries} times") };
         text.styled(Style::Bad, format!("  item {}", letter["item"]))
-            .and(Style::Plain, format!(" tried {times}: {why}"));
+            .and(Style::Plain, format!("{} tried {times}: {why}", in_brackets(&letter["value"])));
         if let Some(path) = letter["logPath"].as_str() {
             text.styled(Style::Dim, format!("    log: {path}"));
         }

@@ -54,7 +54,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     }
     for ((lease, state), name) in closed.iter().zip(&names) {
         let why = if *state == LeaseState::HolderDead { "its holder is dead" } else { "expired" };
-        text.line(format!("{} {name} ({why}), held by {}", app.past("Closed", "Would close"), lease.holder));
+        let (closed, holder) = (app.past("Closed", "Would close"), lease_view::holder_name(lease));
+        text.line(format!("{closed} {name} ({why}), held by {holder}"));
     }
     for runner in &runners {
         let (short, pid) = (runner.id.chars().take(8).collect::<String>(), runner.process.process.pid);

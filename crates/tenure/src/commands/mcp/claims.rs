@@ -12,6 +12,7 @@ use tenure_serve::{Claim, Session, Step};
 
 use super::handler::{McpHandler, holds, reply};
 use crate::answer::Answer;
+use crate::commands::lease_view;
 use crate::commands::tasks::{grant, grant_details};
 use crate::identity::{Identity, IdentityArgs};
 use crate::report::{CommandResult, Report};
@@ -61,7 +62,7 @@ impl McpHandler<'_, '_> {
         let me = Incarnation::current();
         let QueuedClaim { want, terms, doorbell, before, .. } = &mut queued;
         let asked = waiting::Claim::new(want, &caller);
-        let tried = waiting::try_and_queue(self.open, &asked, terms, &me, doorbell.as_ref(), before);
+        let tried = waiting::try_and_queue(self.open, &asked, terms, &me, doorbell.as_ref(), before, false);
         match tried {
             Ok(TryResult::Granted(grant)) => self.granted(session, *grant),
             Ok(TryResult::Impossible(error)) | Err(error) => {
@@ -141,7 +142,10 @@ fn describe(grant: &Grant) -> Text {
     text.line(format!("Fence: {} (finish_task needs it)", lease.fence));
     text.line(format!("Lease: {}, {}, renewed while you are connected", lease.id, format_rounded(lease.ttl)));
     if let Some((old, _)) = &grant.taken_over {
-        text.line(format!("Taken over from {}; look for what it may have left half done", old.holder));
+        text.line(format!(
+            "Taken over from {}; look for what it may have left half done",
+            lease_view::holder_name(old)
+        ));
     }
     if let Some(section) = &task.section {
         text.line(format!("Section: {}", section.name));
@@ -160,7 +164,7 @@ fn in_the_way(locked: Option<&Locked>, reserved: Option<&ReservedWork>) -> Strin
     match (locked, reserved) {
         (Some(locked), _) => {
             let who = match (&locked.lease, &locked.first) {
-                (Some(lease), _) => format!("held by {}", lease.holder),
+                (Some(lease), _) => format!("held by {}", lease_view::holder_name(lease)),
                 (None, Some(first)) => format!("reserved for an earlier waiter ({first})"),
                 (None, None) => "reserved for an earlier waiter".to_owned(),
             };

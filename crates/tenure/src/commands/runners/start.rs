@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -307,13 +307,20 @@ pub(in crate::commands) fn first_answer(command: &mut Command) -> CommandResult<
     let mut child = command.spawn().map_err(failed)?;
     let mut line = String::new();
     if let Some(stdout) = child.stdout.take() {
-        BufReader::new(stdout).read_line(&mut line).map_err(failed)?;
+        let read = BufReader::new(stdout).read_line(&mut line);
+        reap_later(child);
+        read.map_err(failed)?;
     }
     let mut answer: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
     if answer["success"] == true {
         return Ok(answer["data"].take());
     }
     Err(relayed(&answer["error"]))
+}
+
+/// Collects the exit code of a process that may outlive this call, so that a server leaves no zombies.
+pub(in crate::commands) fn reap_later(mut child: Child) {
+    let _ = std::thread::Builder::new().name("reap".into()).spawn(move || child.wait());
 }
 
 /// The child's error as a report.

@@ -34,32 +34,42 @@ pub(crate) struct Args {
     force: bool,
 }
 
-impl Args {
-    /// The runner with this id.
-    #[cfg(feature = "web")]
-    pub(crate) fn one(id: &str) -> Self {
-        Self { id: Some(id.to_owned()), all: false, force: false }
-    }
-}
-
 /// How long to wait in addition to the grace period that the runner gives its agent.
 const SLACK: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let targets = targets(app, &args)?;
+    stop(app, &targets, args.force)
+}
+
+/// Stops the runner of this project with exactly this id.
+#[cfg(feature = "web")]
+pub(crate) fn stop_own(app: &mut App<'_>, id: &str) -> CommandResult<Answer> {
+    let here = app.find()?.paths.root.to_string_lossy().into_owned();
+    let directory = Directory::open_existing(&app.home()?, app.env.clock.clone())?;
+    let mut targets = directory.map(|directory| known(app, &directory)).transpose()?.unwrap_or_default();
+    targets.retain(|known| known.runner.id == id && known.runner.project_path == here);
+    if targets.is_empty() {
+        return Err(unknown(id));
+    }
+    targets.retain(|known| !known.runner.status.is_over());
+    stop(app, &targets, false)
+}
+
+fn stop(app: &mut App<'_>, targets: &[KnownRunner], force: bool) -> CommandResult<Answer> {
     let mut text = Text::new();
     if targets.is_empty() {
         text.line("No runner is running.");
     }
     let mut stopped: Vec<Value> = Vec::new();
     let mut still_running = Vec::new();
-    for known in &targets {
+    for known in targets {
         let runner = &known.runner;
         let short: String = runner.id.chars().take(8).collect();
         if app.global.dry_run {
             text.line(format!("Would stop runner {short} (pid {})", runner.process.process.pid));
-        } else if end(app, runner, args.force) {
-            if args.force {
+        } else if end(app, runner, force) {
+            if force {
                 super::reconcile_at(app, &runner.project_path)?;
             }
             text.line(format!("Stopped runner {short} (pid {})", runner.process.process.pid));

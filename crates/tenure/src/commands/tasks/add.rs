@@ -69,13 +69,11 @@ pub(crate) fn add(
 ) -> CommandResult<Answer> {
     let caller = app.identity(identity_args)?.actor(None);
     let ctx = open.context();
-    let hook_filter = hooks::filter(app, open);
-    let (task, hook_contexts) = open.write(|tx| {
+    let task = hooks::write_and_deliver(app, open, |tx, hook_filter| {
         let task = add_task(tx, &ctx, &caller, request)?;
         let hook_contexts = hook_filter.created(tx.now(), &task);
         Ok((task, hook_contexts))
     })?;
-    hooks::deliver(app, open, &hook_contexts);
     let mut text = Text::new();
     text.line(format!("{} ", app.past("Added", "Would add")))
         .and(Style::Bold, task.key.clone())

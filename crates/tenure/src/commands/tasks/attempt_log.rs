@@ -46,7 +46,7 @@ pub(crate) fn find(
         };
         return Err(Report::new(ErrorCode::TaskNotFound, none));
     };
-    if attempt.owner.process.host_id != ProcessIdentity::current().host_id {
+    if !is_here(&attempt) {
         let there = format!("the log of {key} is on {}: {}", attempt.owner.hostname, path.display());
         return Err(Report::new(ErrorCode::General, there));
     }
@@ -54,9 +54,24 @@ pub(crate) fn find(
     Ok((attempt, path))
 }
 
+/// The log of an attempt on this machine.
+#[cfg(any(feature = "board", feature = "web"))]
+pub(crate) fn local(open: &Open<'_>, attempt: &Attempt) -> Option<PathBuf> {
+    let path = PathBuf::from(attempt.log_path.as_ref()?);
+    (is_here(attempt) && is_among_logs(open, &path)).then_some(path)
+}
+
+fn is_here(attempt: &Attempt) -> bool {
+    attempt.owner.process.host_id == ProcessIdentity::current().host_id
+}
+
 /// The path was read from the store, which may have come with a repository.
+fn is_among_logs(open: &Open<'_>, path: &Path) -> bool {
+    path.parent() == Some(&open.paths.logs())
+}
+
 fn check_folder(open: &Open<'_>, task: &TaskName, path: &Path) -> CommandResult<()> {
-    if path.parent() == Some(&open.paths.logs()) {
+    if is_among_logs(open, path) {
         return Ok(());
     }
     let outside = format!("the log of {} is not among the logs of this project", task.key);

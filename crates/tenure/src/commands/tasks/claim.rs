@@ -7,6 +7,7 @@ use tenure_core::holder::{Caller, Incarnation, ProcessIdentity};
 
 use super::claim_args::ClaimArgs;
 use super::grant;
+use super::seen_args::SeenArgs;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::commands::keep_lease;
@@ -31,6 +32,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PID")]
     while_pid: Option<u32>,
     #[command(flatten)]
+    seen: SeenArgs,
+    #[command(flatten)]
     identity: IdentityArgs,
 }
 
@@ -48,7 +51,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         Caller { process: process.clone().or(caller.process), ..caller }
     };
     let request = ClaimRequest::Task(NamedTask::new(&args.claim.task));
-    let grant = waiting::acquire(app, &open, &Claim::new(&request, &caller), terms, patience)
+    let seen = args.seen.seen();
+    let claim = Claim { seen: seen.as_ref(), ..Claim::new(&request, &caller) };
+    let grant = waiting::acquire(app, &open, &claim, terms, patience)
         .map_err(|report| if patience.is_none() { suggest_waiting(report, &args) } else { report })?;
     if let Some(process) = &process
         && !app.global.dry_run

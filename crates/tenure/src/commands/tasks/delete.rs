@@ -6,6 +6,7 @@ use super::several::TasksArg;
 use super::view;
 use crate::answer::Answer;
 use crate::app::{App, Open};
+use crate::commands::lease_view;
 use crate::hooks;
 use crate::identity::IdentityArgs;
 use crate::report::CommandResult;
@@ -34,20 +35,22 @@ fn delete(app: &mut App<'_>, open: &Open<'_>, task: &str, args: &Args) -> Comman
     let name = open.resolve(task)?;
     let caller = identity.actor(Some(&name.id));
     let ctx = open.context();
-    let hook_filter = hooks::filter(app, open);
-    let (task, hook_contexts) = open.write(|tx| {
+    let task = hooks::write_and_deliver(app, open, |tx, hook_filter| {
         let task = delete_task(tx, &ctx, &caller, &name.id, args.force)?;
         let hook_contexts = hook_filter.deleted(tx, &task)?;
         Ok((task, hook_contexts))
     })?;
-    hooks::deliver(app, open, &hook_contexts);
     let mut text = Text::new();
     text.line(format!("{} {}  {}", app.past("Deleted", "Would delete"), task.key, task.title));
     let mut data = view::data(app, &task);
     if let Some(lease) = &task.lease {
         text.styled(
             Style::Warn,
-            format!("  this {} the lease of {}", app.past("ended", "would end"), lease.holder),
+            format!(
+                "  this {} the lease of {}",
+                app.past("ended", "would end"),
+                lease_view::holder_name(lease)
+            ),
         );
         data["endedLease"] = data["task"]["lease"].clone();
     }

@@ -42,16 +42,13 @@ pub(crate) fn finish(
 ) -> CommandResult<Finished> {
     let caller = app.identity(identity_args)?.for_task(name, verb)?;
     let ctx = open.context();
-    let hook_filter = hooks::filter(app, open);
-    let outcome = open.write(|tx| {
+    let finished = hooks::write_and_deliver(app, open, |tx, hook_filter| {
         let finished = kernel::finish(tx, &ctx, &caller, name, wanted, false)?;
         // Only the holder can finish a task, so it was in progress, even if a clean-up has changed its status since.
         let was = if finished.changed { TaskStatus::InProgress } else { finished.task.status };
         let hook_contexts = hook_filter.changed(tx, was, &finished.task)?;
         Ok((finished, hook_contexts))
-    });
-    let (finished, hook_contexts) = open.record_rejection(&caller, outcome)?;
-    hooks::deliver(app, open, &hook_contexts);
+    })?;
     Ok(finished)
 }
 

@@ -13,6 +13,7 @@ use tenure_core::{Error, wire};
 use super::{grant_details, view};
 use crate::answer::Answer;
 use crate::app::{App, Open};
+use crate::commands::lease_view;
 use crate::report::CommandResult;
 use crate::shell_quote::quote;
 use crate::text::{Style, Text};
@@ -45,7 +46,7 @@ pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool, asked_ttl: Opti
         text.line(format!("  Agent: {id} (new; pass it with --agent or TENURE_AGENT)"));
     }
     if let Some((old, _)) = &grant.taken_over {
-        text.styled(Style::Dim, format!("  taken over from {}", old.holder));
+        text.styled(Style::Dim, format!("  taken over from {}", lease_view::holder_name(old)));
     }
     grant_details::append(&mut text, grant);
     text.blank();

@@ -4,6 +4,7 @@
 use tenure_core::kernel::{Grant, Notes};
 use tenure_core::task::Task;
 
+use crate::short_id::ShortIds;
 use crate::text::{Style, Text};
 
 /// How many lines of a description a claim shows, and how long it may be.
@@ -39,7 +40,8 @@ fn description(text: &mut Text, task: &Task) {
 pub(crate) fn notes(text: &mut Text, key: &str, notes: &Notes) {
     if let Some(remark) = &notes.last_remark {
         text.blank().styled(Style::Bold, "Last remark");
-        text.line(format!("  {} by {}, {}:", remark.kind.as_str(), remark.by, remark.at.to_seconds()));
+        let by = ShortIds::of([]).show(&remark.by);
+        text.line(format!("  {} by {by}, {}:", remark.kind.as_str(), remark.at.to_seconds()));
         text.block(4, beginning(&remark.text));
     }
     if notes.messages.is_empty() {

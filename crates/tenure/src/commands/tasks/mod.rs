@@ -30,6 +30,7 @@ pub(crate) mod renew;
 mod reopen;
 mod retry;
 mod run;
+mod seen_args;
 mod several;
 pub(crate) mod show;
 mod skip;

@@ -50,7 +50,7 @@ pub(crate) fn renew(
     let ctx = open.context();
     let beat = Beat { ttl, ..Beat::default() };
     let renewed = open.store.write(Durability::Process, |tx| kernel::renew(tx, &ctx, &caller, name, beat));
-    Ok(open.record_rejection(&caller, renewed)?)
+    Ok(kernel::recording_rejection(&*open.store, renewed)?)
 }
 
 pub(crate) fn answer(app: &App<'_>, name: &TaskName, lease: &Lease) -> Answer {

@@ -21,6 +21,7 @@ use crate::commands::{lease_view, usage_view};
 use crate::identity::IdentityArgs;
 use crate::local_time::LocalTime;
 use crate::report::CommandResult;
+use crate::short_id::ShortIds;
 use crate::text::{Style, Text};
 
 /// Show a task: its status, its holder and expiry, or that it can be claimed
@@ -84,7 +85,7 @@ pub(crate) fn show(
         text.line(format!("Log: {log}"));
     }
     if let Some(remark) = &remark {
-        let (kind, by) = (remark.kind.as_str(), &remark.by);
+        let (kind, by) = (remark.kind.as_str(), ShortIds::of([]).show(&remark.by));
         text.line(format!("Last remark: {} ({kind} by {by}, {})", remark.text, remark.at.to_seconds()));
     }
     if let Some(said) = last.as_ref().and_then(|last| last.final_message) {

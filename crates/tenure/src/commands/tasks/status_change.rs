@@ -7,10 +7,12 @@ use tenure_core::store::View;
 use tenure_core::{Result, wire};
 use tenure_runner::hooks::{HookContext, HookFilter};
 
+use super::seen_args::SeenArgs;
 use super::several::TasksArg;
 use super::view;
 use crate::answer::Answer;
 use crate::app::{App, Open, read_text};
+use crate::commands::lease_view;
 use crate::hooks;
 use crate::identity::{Identity, IdentityArgs};
 use crate::report::CommandResult;
@@ -23,6 +25,8 @@ pub(super) struct ChangeArgs {
     /// Also if another holder has it; ends that lease
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    seen: SeenArgs,
     #[command(flatten)]
     identity: IdentityArgs,
 }
@@ -38,9 +42,11 @@ pub(super) fn change(
 ) -> CommandResult<Answer> {
     let message = message.as_deref().map(read_text).transpose()?;
     let identity = app.identity(&args.identity)?;
+    let seen = args.seen.seen();
     args.tasks.each(app, ("task", "tasks"), |app, open, task| {
         let name = open.resolve(task)?;
-        let change = StatusChange { change, message: message.as_deref(), force: args.force, seen: None };
+        let change =
+            StatusChange { change, message: message.as_deref(), force: args.force, seen: seen.as_ref() };
         let changed = change_one(app, open, &identity, &name, change)?;
         Ok(answer(app, &changed, app.past(done, would)))
     })
@@ -67,16 +73,13 @@ pub(crate) fn change_one(
     identity.check_own_task(name)?;
     let caller = identity.actor(Some(&name.id));
     let ctx = open.context();
-    let hook_filter = hooks::filter(app, open);
     let StatusChange { change, message, force, seen } = wanted;
-    let (changed, hook_contexts) = open.write(|tx| {
+    Ok(hooks::write_and_deliver(app, open, |tx, hook_filter| {
         seen.map_or(Ok(()), |seen| check_seen(tx, name, seen))?;
         let changed = change_status(tx, &ctx, &caller, &name.id, change, message, force)?;
-        let hook_contexts = hook_contexts(&hook_filter, tx, &changed)?;
+        let hook_contexts = hook_contexts(hook_filter, tx, &changed)?;
         Ok((changed, hook_contexts))
-    })?;
-    hooks::deliver(app, open, &hook_contexts);
-    Ok(changed)
+    })?)
 }
 
 /// The hook events of a status change: the change itself, and the lease that it ended.
@@ -107,7 +110,11 @@ pub(crate) fn answer(app: &App<'_>, changed: &Changed, verb: &str) -> Answer {
     if let Some(lease) = &changed.evicted {
         text.styled(
             Style::Warn,
-            format!("  this {} the lease of {}", app.past("ended", "would end"), lease.holder),
+            format!(
+                "  this {} the lease of {}",
+                app.past("ended", "would end"),
+                lease_view::holder_name(lease)
+            ),
         );
     }
     let now = app.env.clock.now();

@@ -6,6 +6,7 @@ use tenure_core::rules::{Change, EditTask, Seen, change_status, check_seen, edit
 use tenure_core::task::{Task, TaskStatus};
 
 use super::remark::OptionalRemark;
+use super::seen_args::SeenArgs;
 use super::{claim, grant, grant_details, status_change, view};
 use crate::answer::Answer;
 use crate::app::{App, Open, read_text};
@@ -58,6 +59,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     remark: OptionalRemark,
     #[command(flatten)]
+    seen: SeenArgs,
+    #[command(flatten)]
     identity: IdentityArgs,
 }
 
@@ -88,6 +91,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let mut identity = app.identity(&args.identity)?;
     let ctx = open.context();
+    let seen = args.seen.seen();
     if args.status == Some(TaskStatus::InProgress) {
         if args.force {
             return Err(Report::usage("--force cannot be used with --status in_progress"));
@@ -104,7 +108,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
             }
             Ok(())
         };
-        let claim = Claim { then: Some(then), ..Claim::new(&request, &caller) };
+        let claim = Claim { then: Some(then), seen: seen.as_ref(), ..Claim::new(&request, &caller) };
         let taken = waiting::acquire(app, &open, &claim, terms, patience)?;
         let hook_contexts = hooks::filter(app, &open).granted(app.env.clock.now(), &taken);
         hooks::deliver(app, &open, &hook_contexts);
@@ -129,7 +133,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     }
     let name = open.resolve(&args.task)?;
     let Some(to) = args.status else {
-        let task = edit_one(app, &open, &identity, &name, &edit, None)?;
+        let task = edit_one(app, &open, &identity, &name, &edit, seen.as_ref())?;
         let mut text = Text::new();
         text.line(format!("{} ", app.past("Updated", "Would update"))).and(Style::Bold, task.key.clone());
         return Ok(Answer::new(view::data(app, &task), text));
@@ -138,6 +142,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let caller = identity.actor(Some(&name.id));
     let hook_filter = hooks::filter(app, &open);
     let (changed, hook_contexts) = open.write(|tx| {
+        seen.as_ref().map_or(Ok(()), |seen| check_seen(tx, &name, seen))?;
         if !edit.is_empty() {
             edit_task(tx, &ctx, &caller, &name.id, &edit)?;
         }
@@ -167,13 +172,10 @@ pub(crate) fn edit_one(
 ) -> CommandResult<Task> {
     let caller = identity.actor(Some(&name.id));
     let ctx = open.context();
-    let hook_filter = hooks::filter(app, open);
-    let (task, hook_contexts) = open.write(|tx| {
+    Ok(hooks::write_and_deliver(app, open, |tx, hook_filter| {
         seen.map_or(Ok(()), |seen| check_seen(tx, name, seen))?;
         let task = edit_task(tx, &ctx, &caller, &name.id, edit)?;
         let hook_contexts = hook_filter.edited(tx.now(), &task);
         Ok((task, hook_contexts))
-    })?;
-    hooks::deliver(app, open, &hook_contexts);
-    Ok(task)
+    })?)
 }

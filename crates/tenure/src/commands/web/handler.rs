@@ -1,9 +1,10 @@
 //! Reads one project for the board, with the model that the terminal board uses as well.
 
 use std::fs::File;
+use std::path::PathBuf;
 
 use tenure_core::ErrorCode;
-use tenure_core::board::{self, Board, EventLine, Query, Surroundings};
+use tenure_core::board::{self, Board, EventLine, Query};
 use tenure_core::error::TaskName;
 use tenure_core::lease::AttemptState;
 use tenure_lock::open_private;
@@ -14,11 +15,11 @@ use tenure_serve::web::{Action, Log, LogEntry, Metrics, ProjectHandler, TaskPage
 use super::metrics::History;
 use super::projects::refusal;
 use crate::app::{App, Open};
+use crate::commands::board_reader::BoardReader;
+use crate::commands::runners;
 use crate::commands::tasks::attempt_log;
-use crate::commands::{exclusive, runners, why};
 use crate::identity::Identity;
 use crate::report::{CommandResult, Report};
-use crate::trust;
 
 /// How many bytes of a log are read, from its end.
 const LOG_BYTES: u64 = 128 * 1024;
@@ -33,36 +34,20 @@ pub(super) struct WebHandler<'a, 'o> {
     pub(super) open: &'o Open<'a>,
     pub(super) identity: Identity,
     history: History,
+    boards: BoardReader,
 }
 
 impl<'a, 'o> WebHandler<'a, 'o> {
     pub(super) fn new(app: &'o mut App<'a>, open: &'o Open<'a>, identity: Identity) -> Self {
-        Self { app, open, identity, history: History::default() }
+        Self { app, open, identity, history: History::default(), boards: BoardReader::default() }
     }
 
     fn read_board(&self, query: &Query) -> CommandResult<Board> {
-        let rows = why::asking(self.app, self.open, &self.identity, |asking| {
-            self.open.read(|view| board::read(view, asking, query))
-        })?;
-        Ok(rows.board(self.app.env.judge.as_ref(), &self.surroundings()))
-    }
-
-    /// What the board shows that is not in the store.
-    fn surroundings(&self) -> Surroundings {
-        let examined = trust::examine(self.app.env, &self.open.paths).ok();
-        let untrusted = examined.filter(|found| !found.allows_agents(self.app.env));
-        Surroundings {
-            name: self.open.config.project.name.clone(),
-            path: self.open.paths.root.to_string_lossy().into_owned(),
-            untrusted: untrusted.map(|found| found.refusal().message),
-            exclusive: exclusive::blocking_lock(&self.open.paths.root).map(|seen| seen.sentence),
-        }
+        self.boards.board(self.app, self.open, &self.identity, query)
     }
 
     fn read_task(&self, reference: &str) -> CommandResult<TaskPage> {
-        let (now, detail) = why::asking(self.app, self.open, &self.identity, |asking| {
-            self.open.read(|view| Ok((view.now(), board::read_task(view, asking, reference, HISTORY)?)))
-        })?;
+        let (now, detail) = self.boards.task(self.app, self.open, &self.identity, reference, HISTORY)?;
         let folder = || self.open.paths.root.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let project =
             self.open.config.project.name.clone().filter(|name| !name.is_empty()).unwrap_or_else(folder);
@@ -94,7 +79,7 @@ impl<'a, 'o> WebHandler<'a, 'o> {
         let dropped = entries.len().saturating_sub(LOG_ENTRIES);
         entries.drain(..dropped);
         let is_live = attempt.state != AttemptState::Ended;
-        Log::Lines { path, entries, is_cut: size > LOG_BYTES || dropped > 0, is_live }
+        Log::Lines { entries, is_cut: size > LOG_BYTES || dropped > 0, is_live }
     }
 }
 
@@ -109,6 +94,13 @@ impl ProjectHandler for WebHandler<'_, '_> {
 
     fn task(&mut self, reference: &str) -> Result<TaskPage, Refusal> {
         self.read_task(reference).map_err(refusal)
+    }
+
+    fn live_log(&mut self, reference: &str) -> Result<Option<PathBuf>, Refusal> {
+        let task = self.open.resolve(reference).map_err(Report::from).map_err(refusal)?;
+        // Why there is none is on the page.
+        let found = attempt_log::find(self.open, &task, None).ok();
+        Ok(found.filter(|(attempt, _)| attempt.state != AttemptState::Ended).map(|(_, path)| path))
     }
 
     fn act(&mut self, action: &Action) -> Result<String, Refusal> {

@@ -1,7 +1,7 @@
 //! `tenure web`: serves the board to a browser on this machine.
 
-use std::io::{BufRead, IsTerminal};
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::io::{self, BufRead, ErrorKind, IsTerminal};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use tenure_serve::web::{Address, Sessions, Web};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::atomic;
+use crate::commands::runners::start::reap_later;
 use crate::report::{CommandResult, Report};
 use crate::sys;
 use crate::text::Text;
@@ -45,6 +46,9 @@ pub(crate) struct Args {
     read_only: bool,
 }
 
+/// How many free ports of one address are tried, until one is free at its counterpart as well.
+const PORTS_TRIED: usize = 16;
+
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     if app.global.dry_run {
         return Err(Report::usage("--dry-run does not go with `web`; use --read-only"));
@@ -62,18 +66,19 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
         Err(report) => return Err(report),
     };
     let slug = root.as_deref().map(projects::slug);
-    let file = home.join("web").join(format!("{}.json", slug.as_deref().unwrap_or("all")));
-    let mut saved = Saved::read(&file, app.env);
-    let listener = listen(args.http, saved.port())?;
-    let numeric = listener.local_addr().map_err(|e| cannot_listen(args.http, &e))?;
+    let folder = home.join("web");
+    let mut saved = Saved::take(&folder, slug.as_deref().unwrap_or("all"), app.env)
+        .map_err(|e| Report::io(&e, ErrorCode::General, "lock a file in", &folder))?;
+    let file = saved.path().to_owned();
+    let (numeric, listeners) = listen(args.http, saved.port())?;
     let address = address_of(saved.name(), numeric);
     let metrics_token = saved.token().to_owned();
     saved.listens_on(numeric.port()).map_err(|e| Report::io(&e, ErrorCode::General, "write", &file))?;
     let sessions = Arc::new(sessions(app, saved));
     let link = Link { url: format!("http://{}", address.authority), sessions: Arc::clone(&sessions) };
-    announce(app, &link, &file, &home, args.open)?;
+    announce(app, &link, &file, args.open)?;
     let web = Web {
-        listener,
+        listeners,
         address,
         sessions,
         metrics_token,
@@ -86,19 +91,47 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     Ok(None)
 }
 
-fn listen(wanted: Option<SocketAddr>, last: Option<u16>) -> CommandResult<TcpListener> {
+/// An address, and the listeners at it and at its counterpart.
+type Bound = (SocketAddr, Vec<TcpListener>);
+
+fn listen(wanted: Option<SocketAddr>, last: Option<u16>) -> CommandResult<Bound> {
     let local = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
-    if let Some(address) = wanted {
-        return TcpListener::bind(address).map_err(|e| cannot_listen(Some(address), &e));
-    }
     // With the same port, pages that are open go on.
-    if let Some(listener) = last.and_then(|port| TcpListener::bind(local(port)).ok()) {
-        return Ok(listener);
+    let earlier = last.filter(|_| wanted.is_none()).and_then(|port| bind(local(port)).ok());
+    if let Some(bound) = earlier {
+        return Ok(bound);
     }
-    TcpListener::bind(local(0)).map_err(|e| cannot_listen(None, &e))
+    let address = wanted.unwrap_or_else(|| local(0));
+    let is_taken = |bound: &io::Result<Bound>| matches!(bound, Err(e) if e.kind() == ErrorKind::AddrInUse);
+    let mut bound = bind(address);
+    for _ in 1..PORTS_TRIED {
+        if address.port() != 0 || !is_taken(&bound) {
+            break;
+        }
+        bound = bind(address);
+    }
+    bound.map_err(|e| cannot_listen(wanted, &e))
 }
 
-fn cannot_listen(address: Option<SocketAddr>, error: &std::io::Error) -> Report {
+/// Listens at the address. The server's name may lead to 127.0.0.1 and to ::1, so of these two both are used, with one port:
+/// otherwise another user of the machine could listen at the other one, and get codes and cookies.
+fn bind(address: SocketAddr) -> io::Result<Bound> {
+    let first = TcpListener::bind(address)?;
+    let bound = first.local_addr()?;
+    let counterpart: IpAddr = match address.ip() {
+        IpAddr::V4(Ipv4Addr::LOCALHOST) => Ipv6Addr::LOCALHOST.into(),
+        IpAddr::V6(Ipv6Addr::LOCALHOST) => Ipv4Addr::LOCALHOST.into(),
+        _ => return Ok((bound, vec![first])),
+    };
+    match TcpListener::bind((counterpart, bound.port())) {
+        Ok(second) => Ok((bound, vec![first, second])),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => Err(error),
+        // The machine has no such address, so no other program can use it either.
+        Err(_) => Ok((bound, vec![first])),
+    }
+}
+
+fn cannot_listen(address: Option<SocketAddr>, error: &io::Error) -> Report {
     let at = address.map(|address| format!(" on {address}")).unwrap_or_default();
     Report::new(ErrorCode::General, format!("cannot listen{at}: {error}")).hint(hints::choose_web_port())
 }
@@ -153,11 +186,11 @@ impl Link {
     }
 }
 
-fn announce(app: &mut App<'_>, link: &Link, file: &Path, home: &Path, open: bool) -> CommandResult<()> {
+fn announce(app: &mut App<'_>, link: &Link, file: &Path, open: bool) -> CommandResult<()> {
     let mut text = Text::new();
     text.line(format!("The board is at {}", link.url));
     if open {
-        let page = home.join("web").join("open.html");
+        let page = file.with_extension("html");
         atomic::write_secret(&page, &link.page(), &app.env.ids.uuid())
             .map_err(|e| Report::io(&e, ErrorCode::General, "write", &page))?;
         match show_in_browser(app, &page) {
@@ -173,7 +206,7 @@ fn announce(app: &mut App<'_>, link: &Link, file: &Path, home: &Path, open: bool
     }
     text.line(format!("The token for {}/metrics is in {}", link.url, file.display()));
     app.printer.notice(&text);
-    if std::io::stdin().is_terminal() {
+    if io::stdin().is_terminal() {
         let mut text = Text::new();
         text.line("Press Enter for another link, Ctrl+C to end.");
         app.printer.notice(&text);
@@ -185,12 +218,12 @@ fn announce(app: &mut App<'_>, link: &Link, file: &Path, home: &Path, open: bool
 /// Prints another link at each Enter.
 fn print_links(link: Link) {
     std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines() {
+        for line in io::stdin().lock().lines() {
             if line.is_err() {
                 return;
             }
             let text = format!("{}\n", link.new_link());
-            let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+            let _ = io::Write::write_all(&mut io::stderr(), text.as_bytes());
         }
     });
 }
@@ -214,17 +247,28 @@ fn show_in_browser(app: &App<'_>, page: &Path) -> Result<(), String> {
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null());
     let child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
-    // Collects its exit code; an opener ends at once, a browser when it is closed.
-    std::thread::spawn(move || {
-        let mut child = child;
-        let _ = child.wait();
-    });
+    // An opener ends at once, a browser when it is closed.
+    reap_later(child);
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_that_another_program_has_at_the_other_loopback_address_is_not_used() {
+        let Ok(other) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)) else {
+            return; // Without IPv6 there is no other address.
+        };
+        let port = other.local_addr().unwrap().port();
+        let taken = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        assert_eq!(taken.unwrap_err().kind(), ErrorKind::AddrInUse);
+        let (address, listeners) = listen(None, Some(port)).unwrap();
+        assert_ne!(address.port(), port);
+        let ports: Vec<u16> = listeners.iter().map(|one| one.local_addr().unwrap().port()).collect();
+        assert_eq!(ports, [address.port(); 2]);
+    }
 
     #[test]
     fn another_loopback_address_has_no_name() {

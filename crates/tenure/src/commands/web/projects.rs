@@ -1,16 +1,17 @@
 //! The projects of this machine for the board: which there are, which may be opened, and the threads that serve them.
 //!
 //! Guaranteed: a project that no person has trusted, one of another user, and one that is missing are not opened, except the
-//! project in whose folder the server was started, whose store every other command opens as well.
+//! project in whose folder the server was started, whose store every other command opens as well. A request is served with the settings
+//! and the trust that the project has when the request is served.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tenure_core::ErrorCode;
-use tenure_core::config::TrustRecord;
+use tenure_core::config::{Config, TrustRecord};
 use tenure_serve::Refusal;
-use tenure_serve::web::{Action, Following, ProjectRow, Projects, Requests};
+use tenure_serve::web::{Action, Following, ProjectRow, Projects, Requests, Served};
 use tenure_sqlite::Directory;
 
 use super::handler::WebHandler;
@@ -28,6 +29,8 @@ use crate::trust;
 
 /// The shortest time between two reads of a store that changes all the time.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How often a follower checks whether the project's settings and trust are still the same.
+const RECHECK: Duration = Duration::from_secs(5);
 
 /// Variables that say who the caller of a command is. A person at a browser is none of these.
 const IDENTITIES: [&str; 5] =
@@ -80,6 +83,27 @@ impl MachineProjects {
         }
     }
 
+    /// Opens the project and serves its requests.
+    fn serve_at(&self, root: &Path, requests: &mut Requests) -> CommandResult<Served> {
+        self.with_app(root, |app| {
+            let mut open = app.find().and_then(|project| app.open_at(project))?;
+            let config = open.config.clone();
+            // No change waits for a hook.
+            open.config.hooks.iter_mut().for_each(|hook| hook.run_async = true);
+            let identity = app.identity(&IdentityArgs::default())?;
+            let mut handler = WebHandler::new(app, &open, identity);
+            Ok(requests.serve(&mut handler, &|| self.is_current(root, &config)))
+        })
+    }
+
+    /// Whether the project may still be opened, and has these settings.
+    fn is_current(&self, root: &Path, config: &Config) -> bool {
+        self.with_app(root, |app| {
+            let project = app.project_at(root).filter(|_| self.why_closed(app, root).is_none());
+            project.is_some_and(|project| project.config.is_ok_and(|now| now == *config))
+        })
+    }
+
     fn rows(&self) -> Vec<(PathBuf, ProjectRow)> {
         let known = self.with_app(&self.env.cwd, |app| {
             let directory = Directory::open_existing(&app.home()?, app.env.clock.clone())?;
@@ -128,24 +152,14 @@ impl Projects for MachineProjects {
         self.rows().into_iter().map(|(_, row)| row).collect()
     }
 
-    fn serve(&self, project: &str, requests: Requests) {
-        let root = match self.root(project) {
-            Ok(root) => root,
-            Err(report) => return requests.refuse(&refusal(report)),
-        };
-        self.with_app(&root, |app| {
-            let opened = app.find().and_then(|project| app.open_at(project));
-            let mut open = match opened {
-                Ok(open) => open,
+    fn serve(&self, project: &str, mut requests: Requests) {
+        loop {
+            match self.root(project).and_then(|root| self.serve_at(&root, &mut requests)) {
+                Ok(Served::All) => return,
+                Ok(Served::UntilStale) => {}
                 Err(report) => return requests.refuse(&refusal(report)),
-            };
-            // No change waits for a hook.
-            open.config.hooks.iter_mut().for_each(|hook| hook.run_async = true);
-            match app.identity(&IdentityArgs::default()) {
-                Ok(identity) => requests.serve(&mut WebHandler::new(app, &open, identity)),
-                Err(report) => requests.refuse(&refusal(report)),
             }
-        });
+        }
     }
 
     fn follow(&self, project: &str, following: &Following) {
@@ -153,12 +167,21 @@ impl Projects for MachineProjects {
         self.with_app(&root, |app| {
             let Ok(open) = app.find().and_then(|project| app.open_at(project)) else { return };
             let mut follower = Follower::new(&open.store, PAUSE);
+            let mut checked = Instant::now();
             while follower.begin_read().is_ok() {
                 following.changed();
                 loop {
-                    let woken = follower.wait(&[following.fd()], None);
+                    let woken = follower.wait(&[following.fd()], Some(RECHECK));
                     if following.is_over() {
                         return;
+                    }
+                    if checked.elapsed() >= RECHECK {
+                        checked = Instant::now();
+                        if !self.is_current(&root, &open.config) {
+                            // The pages read again, and the project is opened and followed again if that is allowed.
+                            following.changed();
+                            return;
+                        }
                     }
                     if woken.changed {
                         break;

@@ -3,6 +3,7 @@
 use tenure_core::Error;
 use tenure_core::error::TaskName;
 use tenure_core::kernel::{self, Finish, Terms};
+use tenure_core::lease::{Resource, ResourceKind};
 use tenure_core::rules::{AddTask, Change, EditTask, Seen};
 use tenure_core::text::check_message;
 use tenure_serve::web::{Action, TaskChange};
@@ -129,7 +130,8 @@ impl WebHandler<'_, '_> {
         let changed = || Error::Changed { task: name.clone() };
         let fence = seen.fence.ok_or_else(changed)?;
         let lease = self.open.read(|view| view.lease_by_fence(fence))?.ok_or_else(changed)?;
-        if !lease.is_open() {
+        let is_of_task = lease.resource == Resource::new(ResourceKind::Task, &name.id);
+        if !lease.is_open() || !is_of_task {
             return Err(changed().into());
         }
         // By the lease's id, so that no later lease of the task is ended instead.
@@ -160,7 +162,7 @@ pub(super) fn act_apart(app: &mut App<'_>, action: &Action) -> CommandResult<Str
         }
         Action::StopRunner { id } => {
             unsupported::check("runners stop")?;
-            Some(runners::stop::run(app, runners::stop::Args::one(id))?)
+            Some(runners::stop::stop_own(app, id)?)
         }
         Action::Add { .. } | Action::Task { .. } => return Err(Report::usage("this is not about a runner")),
     };

@@ -93,6 +93,10 @@ macro_rules! locked {
         "sleep 600 &\ntenure exclusive acquire --holder release --pid $!"
     };
 }
+/// Ends the holder of the lock as soon as a process waits for it under the name `$NAME`.
+macro_rules! freed { () => {
+    "export NAME=\"the release $$\"\n(until_ok sh -c 'ps -Aww -o args= | grep \"^tenure exclusive .*--wait --holder $NAME\"'; kill $!) >/dev/null 2>&1 &"
+}; }
 macro_rules! untrusted { () => {
     "unset TENURE_TRUST\nrm -r \"$TENURE_HOME/trust\"\nprintf 'hooks:\\n  - {name: tell, event: task.created, type: script, command: ./tell.sh}\\n' >>.tenure/config.yaml"
 }; }
@@ -419,15 +423,11 @@ pub(super) const EXCLUSIVE: &[Scenario] = &[
     given("show_exclusive", lines!(one!(), locked!()), "tenure runners start"),
     given("show_exclusive", locked!(), "tenure exclusive acquire --holder me --dry-run"),
     given("check_exclusive", "", "tenure exclusive run --holder me --dry-run -- true"),
-    given(
-        "wait_for_exclusive",
-        lines!(locked!(), "(sleep 1; kill $!) >/dev/null 2>&1 &"),
-        "tenure exclusive acquire --holder 'the release'",
-    ),
+    given("wait_for_exclusive", lines!(locked!(), freed!()), "tenure exclusive acquire --holder \"$NAME\""),
     given(
         "repeat_exclusive",
-        lines!(locked!(), "(sleep 1; kill $!) >/dev/null 2>&1 &"),
-        "tenure exclusive run --holder 'the release' -- sh -c 'exit 0'",
+        lines!(locked!(), freed!()),
+        "tenure exclusive run --holder \"$NAME\" -- sh -c 'exit 0'",
     ),
     given(
         "release_exclusive",

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use crate::story::{Story, steps};
 use crate::support::TestEnv;
 
@@ -91,4 +93,40 @@ fn the_last_allowed_rejection_fails_the_task() {
         steps(env, &["config set tasks.maxRejections 1"]);
     });
     insta::assert_snapshot!(story.tell(&["tasks", "reject", "REVIEW", "-m", "Again"]));
+}
+
+#[test]
+fn a_change_of_a_task_that_is_no_longer_as_it_was_shown_is_refused() {
+    let mut env = TestEnv::project();
+    of_every_status(&mut env);
+    let shown = |key: &str| {
+        let task = env.json(&["tasks", "show", key]).data()["task"].clone();
+        format!("--if-updated-at={}", task["updatedAt"].as_str().unwrap())
+    };
+    let [review, failed, open, held] = ["REVIEW", "FAILED", "OPEN", "HELD"].map(shown);
+    env.later(Duration::from_secs(1));
+    for key in ["REVIEW", "FAILED", "OPEN"] {
+        env.ok(&["tasks", "update", key, "--title", "Changed"]);
+    }
+    for words in [
+        vec!["approve", "REVIEW", &review],
+        vec!["reject", "REVIEW", "-m", "No", &review],
+        vec!["retry", "FAILED", &failed],
+        vec!["reopen", "FAILED", &failed],
+        vec!["skip", "OPEN", &open],
+        vec!["claim", "OPEN", "--agent", "ann", &open],
+        vec!["update", "OPEN", "--title", "Mine", &open],
+        vec!["update", "OPEN", "--status", "completed", &open],
+        // The lease that was open is not among what was shown.
+        vec!["skip", "HELD", "--agent", "bob", &held],
+        vec!["skip", "HELD", "--agent", "bob", &held, "--if-fence=99"],
+    ] {
+        let ran = env.json(&[&["tasks"], words.as_slice()].concat()).exits(8);
+        assert_eq!(ran.error_code(), "CHANGED", "{words:?}");
+    }
+    let fence = env.json(&["tasks", "show", "HELD"]).data()["task"]["lease"]["fence"].to_string();
+    env.ok(&["tasks", "skip", "HELD", "--agent", "bob", &held, &format!("--if-fence={fence}")]);
+    env.ok(&["tasks", "approve", "REVIEW", &shown("REVIEW")]);
+    env.json(&["tasks", "skip", "OPEN", "--if-fence=1"]).exits(2);
+    env.json(&["tasks", "skip", "OPEN", "--if-updated-at=yesterday"]).exits(2);
 }

@@ -62,6 +62,20 @@ fn a_second_import_is_refused_with_a_hint_to_update() {
 }
 
 #[test]
+fn an_imported_task_is_found_among_many_of_another_title() {
+    let env = TestEnv::project();
+    let many = "- [ ] Again\n".repeat(30);
+    env.write("work/many.md", format!("# Plan\n\n{many}"));
+    env.write("work/PLAN.md", "# Plan\n\n- [ ] Once\n");
+    env.ok(&["tasks", "import", "many.md"]);
+    env.ok(&["tasks", "import", "PLAN.md"]);
+    // A task of the other title, which is new in this file.
+    env.write("work/PLAN.md", "# Plan\n\n- [ ] Again\n- [ ] Once\n");
+    let refused = env.json(&["tasks", "import", "PLAN.md"]);
+    assert!(refused.message().contains("\"Once\" was already imported"), "{refused}");
+}
+
+#[test]
 fn an_update_shows_the_difference_and_changes_only_that() {
     let prepare = |env: &mut TestEnv| {
         files(env);

@@ -3,7 +3,7 @@
 use ratatui_core::style::Modifier;
 use ratatui_core::terminal::Frame;
 use ratatui_core::text::{Line, Span};
-use tenure_core::board::{EventLine, TaskDetail};
+use tenure_core::board::{EventLine, Held, TaskDetail};
 use tenure_core::hints::Hint;
 use tenure_core::lease::{Attempt, AttemptState, LeaseState};
 use tenure_core::{Timestamp, wire};
@@ -16,6 +16,7 @@ use crate::commands::board::layout::Areas;
 use crate::commands::board::state::{Row, Scene, State, Tab};
 use crate::commands::usage_view;
 
+/// Returns how far it can be scrolled.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     areas: &Areas,
@@ -23,7 +24,7 @@ pub(super) fn draw(
     state: &State,
     look: &Look,
     now: Timestamp,
-) {
+) -> usize {
     let area = areas.detail;
     let width = usize::from(area.width).saturating_sub(1);
     for (tab, place) in areas.tabs() {
@@ -48,6 +49,7 @@ pub(super) fn draw(
     let top = if is_from_end(state.tab) { furthest - scroll } else { scroll };
     let shown: Vec<Line<'_>> = lines.into_iter().skip(top).take(height).map(indented).collect();
     put(frame, inner, &shown);
+    furthest
 }
 
 fn info(scene: &Scene, state: &State, look: &Look, now: Timestamp, width: usize) -> Vec<Line<'static>> {
@@ -62,6 +64,16 @@ fn info(scene: &Scene, state: &State, look: &Look, now: Timestamp, width: usize)
             };
             let more: Vec<Hint> = attention.hints.iter().filter(is_new).cloned().collect();
             lines.extend(hints(&more, look, width));
+        }
+        if let Some(Row::Held(Held { last_event: Some(event), .. })) = row {
+            let at = lines.iter().position(|line| line.spans.is_empty()).unwrap_or(lines.len());
+            let last = event_lines(event, None, look, now, width.saturating_sub(10));
+            let last = last.into_iter().map(|line| {
+                let mut spans = vec![look.span(Tone::Dim, format!("{:<10}", "last"))];
+                spans.extend(line.spans);
+                Line::from(spans)
+            });
+            lines.splice(at..at, last.take(1));
         }
         return lines;
     }
@@ -80,6 +92,24 @@ fn info(scene: &Scene, state: &State, look: &Look, now: Timestamp, width: usize)
             lines.extend(field("since", &look.times.seconds(waiting.since), look, width));
             lines.extend(field("process", &on, look, width));
             lines.extend(field("ticket", &waiting.ticket.to_string(), look, width));
+            lines
+        }
+        Some(Row::Runner(line)) => {
+            let runner = &line.runner;
+            let process = format!("{} on {}", runner.process.process.pid, runner.process.hostname);
+            let mut lines = look.wrapped(Tone::Bold, &format!("runner {}", runner.id), 0, width);
+            lines.extend(field("status", runner.status.as_str(), look, width));
+            lines.extend(field("preset", &runner.preset, look, width));
+            if let Some(task) = &line.task {
+                lines.extend(field("task", task, look, width));
+            }
+            if let Some(section) = &line.section {
+                lines.extend(field("section", section, look, width));
+            }
+            lines.extend(field("process", &process, look, width));
+            lines.extend(field("started", &look.times.seconds(runner.started_at), look, width));
+            let beat = format!("{} ago", age(now, runner.heartbeat_at));
+            lines.extend(field("heartbeat", &beat, look, width));
             lines
         }
         Some(Row::Group(group) | Row::More(_, group)) => {

@@ -12,23 +12,25 @@ use crate::commands::board::state::{Mode, Scene, State};
 use crate::commands::board::verbs::{Asks, Verb};
 
 /// What is being typed or asked, or what the last verb did.
-pub(super) fn message(frame: &mut Frame<'_>, area: Rect, scene: &Scene, state: &State, look: &Look) {
+pub(super) fn message(frame: &mut Frame<'_>, area: Rect, state: &State, look: &Look) {
     let width = usize::from(area.width);
-    let task = state.task(&scene.board);
     let line = match &state.mode {
         Mode::Filter => typed("/", state.query.search.as_deref().unwrap_or_default(), width, look),
-        Mode::Text { verb, text } => {
-            let key = task.filter(|_| *verb != Verb::Add).map(|task| format!(" {}", task.key));
-            let Asks::Text(question) = verb.asks() else { return };
+        Mode::Text { verb, target, text } => {
+            let task = target.task.as_ref();
+            let key = task.filter(|_| !matches!(verb, Verb::Add | Verb::Start));
+            let key = key.map(|task| format!(" {}", task.key));
+            let (Asks::Text(question) | Asks::OptionalText(question)) = verb.asks() else { return };
             typed(&format!("{question}{}: ", key.unwrap_or_default()), text, width, look)
         }
-        Mode::Confirm { verb } => {
+        Mode::Confirm { verb, target } => {
             let Asks::Yes(question) = verb.asks() else { return };
-            let (key, holder) = task.map_or((String::new(), String::new()), |task| {
-                let holder = task.lease.as_ref().filter(|_| *verb == Verb::Evict);
-                (task.key.clone(), holder.map(|lease| format!(" ({})", lease.holder)).unwrap_or_default())
-            });
-            let text = format!(" {question} {key}{holder}?  y: yes, any other key: no");
+            let task = target.task.as_ref();
+            let runner = target.runner.as_ref().map(|id| id.chars().take(8).collect::<String>());
+            let what = task.map(|task| task.key.clone()).or(runner).unwrap_or_default();
+            let lease = task.and_then(|task| task.lease.as_ref()).filter(|_| *verb == Verb::Evict);
+            let holder = lease.map(|lease| format!(" ({})", lease.holder)).unwrap_or_default();
+            let text = format!(" {question} {what}{holder}?  y: yes, any other key: no");
             Line::from(look.span(Tone::Warn, short(&text, width)))
         }
         Mode::Browse | Mode::Help => match &state.notice {
@@ -60,35 +62,41 @@ fn typed(prompt: &str, text: &str, width: usize, look: &Look) -> Line<'static> {
 
 /// The verbs, always in the same places. Those that the selection does not allow are dim.
 pub(super) fn keys(frame: &mut Frame<'_>, area: Rect, scene: &Scene, state: &State, look: &Look) {
-    let task = state.task(&scene.board);
+    let row = state.row(&scene.board);
     // On a narrow terminal a word begins with its key.
     let is_wide = usize::from(area.width) >= 112;
-    let mut spans = Vec::new();
+    let mut lines = vec![Line::default()];
     let mut add = |key: char, label: &str, applies: bool| {
         let tone = if applies { Tone::Bold } else { Tone::Dim };
         let mut letter = look.span(tone, key.to_string());
         if applies {
             letter.style = letter.style.add_modifier(Modifier::UNDERLINED);
         }
-        spans.push(letter);
         let rest = label.strip_prefix(key).filter(|_| !is_wide);
         let gap = if key.is_alphabetic() || is_wide { " " } else { "" };
         let word = rest.map_or_else(|| format!("{gap}{label}"), str::to_owned);
-        spans.push(look.span(if applies { Tone::Plain } else { Tone::Dim }, word));
-        spans.push(Span::raw(if is_wide { "  " } else { " " }));
+        let word = look.span(if applies { Tone::Plain } else { Tone::Dim }, word);
+        let gap = Span::raw(if is_wide { "  " } else { " " });
+        let is_full = |line: &Line<'_>| line.width() + 1 + word.width() > usize::from(area.width);
+        if lines.last().is_none_or(is_full) {
+            lines.push(Line::default());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.spans.extend([letter, word, gap]);
+        }
     };
     for verb in Verb::ALL {
-        add(verb.key(), verb.label(), verb.applies(task, &state.me));
+        add(verb.key(), verb.label(), verb.applies(row, &state.me));
     }
     add('/', "find", true);
     add('?', "help", true);
     add('q', "quit", true);
-    put(frame, area, &[Line::from(spans)]);
+    put(frame, area, &lines);
 }
 
 pub(super) fn help(frame: &mut Frame<'_>, screen: Rect, look: &Look) {
     let mut rows: Vec<(String, &str)> =
-        Verb::ALL.into_iter().map(|verb| (verb.key().to_string(), verb.meaning())).collect();
+        Verb::ALL.into_iter().filter_map(|verb| Some((verb.key().to_string(), verb.meaning()?))).collect();
     for (key, meaning) in [
         ("1 2 3 4 Tab", "choose a list"),
         ("↑ ↓ j k g G", "select a row"),

@@ -53,7 +53,7 @@ fn empty(pane: Pane, state: &State) -> &'static str {
     match pane {
         Pane::Attention => "nothing",
         Pane::Held => "no task is held",
-        Pane::Queue => "no one waits",
+        Pane::Queue => "no one waits, and no runner is running",
         Pane::Tasks if state.query.search.is_some() => "no task matches",
         Pane::Tasks => "no tasks yet: n adds one",
     }
@@ -74,6 +74,9 @@ fn title(width: usize, pane: Pane, scene: &Scene, state: &State, look: &Look) ->
     let mut text = format!("{number} {name} ");
     if total > 0 {
         let _ = write!(text, "({}) ", count(total));
+    }
+    if pane == Pane::Queue && !board.runners.is_empty() {
+        let _ = write!(text, "Runners ({}) ", board.runners.len());
     }
     if pane == Pane::Tasks {
         if let Some(search) = &state.query.search {
@@ -103,10 +106,13 @@ fn row_line(row: Row<'_>, look: &Look, now: Timestamp, width: usize) -> Line<'st
         Row::Attention(attention) => attention_line(attention, look, now, width),
         Row::Held(held) => held_line(held, look, now, width),
         Row::Waiting(waiting) => waiting_line(waiting, look, now, width),
+        Row::Runner(line) => Line::from(format!(" {}", cell(&line.sentence(), width.saturating_sub(1)))),
         Row::Group(group) => group_line(group, look, width),
         Row::Task(task, _) => task_line(task, look, now, width),
-        Row::More(more, _) => {
-            Line::from(look.span(Tone::Dim, format!("     … {} more: Enter shows them", count(more))))
+        Row::More(more, group) => {
+            let is_uncounted = group.tasks.as_ref().is_some_and(|tasks| tasks.is_uncounted);
+            let many = if is_uncounted { String::new() } else { format!("{} ", count(more)) };
+            Line::from(look.span(Tone::Dim, format!("     … {many}more: Enter shows them")))
         }
     }
 }
@@ -152,8 +158,10 @@ fn held_line(held: &Held, look: &Look, now: Timestamp, width: usize) -> Line<'st
         None => holder(&lease.holder),
     };
     let since = age(now, lease.acquired_at);
-    let cost = held.used.and_then(|used| wire::usage(used).usd).map(dollars);
-    let cost = cost.filter(|_| width > 60).map(|cost| format!(" {cost}")).unwrap_or_default();
+    let used = held.used.filter(|_| width > 60);
+    let tokens = used.map(|used| format!(" {} tokens", count(used.tokens())));
+    let dollars = used.and_then(|used| wire::usage(used).usd).map(|usd| format!(" {}", dollars(usd)));
+    let cost = tokens.into_iter().chain(dollars).collect::<String>();
     let tail = format!("{cost} {since:>4} {left:>10}");
     let key = cell(&held.task.key, 6.max(held.task.key.len().min(10)));
     let room = width.saturating_sub(1 + key.len() + 1 + tail.len());

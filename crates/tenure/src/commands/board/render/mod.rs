@@ -22,29 +22,37 @@ use super::layout::{Areas, SMALLEST};
 use super::state::{Mode, Pane, Scene, State, Tab};
 use crate::commands::usage_view::dollars;
 
-pub(super) fn draw(frame: &mut Frame<'_>, scene: &Scene, state: &State, look: &Look, now: Timestamp) {
+pub(super) fn draw(
+    frame: &mut Frame<'_>,
+    scene: &Scene,
+    state: &State,
+    look: &Look,
+    now: Timestamp,
+) -> usize {
     let screen = frame.area();
     let areas = &Areas::of(screen);
     if screen.width < SMALLEST.0 || screen.height < SMALLEST.1 {
         let text = format!("the board needs {} columns and {} lines", SMALLEST.0, SMALLEST.1);
-        return put(frame, screen, &[Line::from(cell(&text, screen.width.into()))]);
+        put(frame, screen, &[Line::from(cell(&text, screen.width.into()))]);
+        return 0;
     }
     head(frame, areas.head, scene, look);
     for pane in Pane::ALL {
         lists::draw(frame, areas.panes[pane.index()], pane, scene, state, look, now);
     }
     gap(frame, areas.detail, look);
-    detail::draw(frame, areas, scene, state, look, now);
+    let furthest = detail::draw(frame, areas, scene, state, look, now);
     if let Some(area) = areas.project {
         gap(frame, area, look);
         let lines = project::lines(scene, look, now, usize::from(area.width).saturating_sub(1));
         titled(frame, area, " project", lines, look);
     }
-    foot::message(frame, areas.message, scene, state, look);
+    foot::message(frame, areas.message, state, look);
     foot::keys(frame, areas.keys, scene, state, look);
     if state.mode == Mode::Help {
         foot::help(frame, screen, look);
     }
+    furthest
 }
 
 /// The name and the numbers of the project, and why nothing moves.

@@ -6,6 +6,7 @@ use serde_json::json;
 use tenure_core::ErrorCode;
 use tenure_core::hints;
 use tenure_runner::timer::{self, Kind, TimerCall, TimerError};
+use tenure_sqlite::Directory;
 
 use super::timers::{self, With};
 use crate::answer::Answer;
@@ -15,7 +16,8 @@ use crate::text::{Style, Text};
 
 /// Install a timer that calls wake-up every runners.wakeup.checkInterval
 ///
-/// The entry contains the path of this binary, PATH and, if it is not the default, TENURE_HOME.
+/// Lists the projects in which wake-up may start runners. The entry contains the path of this binary, PATH and, if it is
+/// not the default, TENURE_HOME.
 ///
 /// Example: tenure runners cron install --with systemd
 #[derive(Debug, clap::Args)]
@@ -38,24 +40,46 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         .to_owned();
     let every = app.config(None)?.runners.wakeup.check_interval;
     let call = TimerCall { binary, path: path(app), home: machine.home.clone(), every };
+    let projects = woken_projects(app)?;
     let mut text = Text::new();
     if app.global.dry_run {
         let entry = preview(kind, &call).map_err(timers::failed)?;
         text.line(format!("Would install with {}:", kind.as_str())).block(2, &entry);
-        return Ok(Answer::new(json!({"timer": {"kind": kind.as_str(), "entry": entry}}), text));
+        list(&mut text, &projects);
+        let data = json!({"timer": {"kind": kind.as_str(), "entry": entry}, "projects": projects});
+        return Ok(Answer::new(data, text));
     }
     let installed = timer::install(kind, &call, &machine).map_err(timers::failed)?;
     text.styled(Style::Good, "Installed").and(Style::Plain, format!(" with {}:", kind.as_str()));
     text.block(2, &installed.entry.shown);
+    list(&mut text, &projects);
     let data = json!({"timer": {
         "kind": kind.as_str(), "entry": installed.entry.shown, "enabled": installed.enable.is_none(),
-    }});
+    }, "projects": projects});
     if let Some(command) = &installed.enable {
         app.printer.warn(&format!("{} did not enable the timer", kind.as_str()));
         return Ok(Answer::new(data, text).hint(hints::enable_timer(command)));
     }
     let answer = Answer::new(data, text).hint(hints::show_timer());
     Ok(if kind == Kind::Systemd { answer.hint(hints::linger()) } else { answer })
+}
+
+/// The projects in which wake-up may start runners.
+fn woken_projects(app: &App<'_>) -> CommandResult<Vec<String>> {
+    let Some(directory) = Directory::open_existing(&app.home()?, app.env.clock.clone())? else {
+        return Ok(Vec::new());
+    };
+    let enabled = directory.projects()?.into_iter().filter(|project| project.enabled);
+    Ok(enabled.map(|project| project.path.display().to_string()).collect())
+}
+
+fn list(text: &mut Text, projects: &[String]) {
+    if projects.is_empty() {
+        text.line("No project is registered yet; `tenure init` registers one.");
+        return;
+    }
+    text.line("Wake-up starts runners where work is ready in:").block(2, &projects.join("\n"));
+    text.line("`tenure projects disable` in a project leaves it out.");
 }
 
 /// The existing folders of `PATH` in order, without duplicates.
