@@ -1,0 +1,22 @@
+//! How the release binary is linked on Linux: see `docs/decisions/0026-what-a-fast-start-is-worth.md`.
+
+use std::env;
+use std::error::Error;
+use std::path::PathBuf;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo:rerun-if-changed=build.rs");
+    let is = |name: &str, value: &str| env::var(name).is_ok_and(|actual| actual == value);
+    if !(is("PROFILE", "release") && is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ENV", "gnu"))
+    {
+        return Ok(());
+    }
+    // At a fixed address the loader has nothing to relocate, so that no page of data is copied before `main`.
+    println!("cargo:rustc-link-arg-bins=-no-pie");
+    // The standard library asks for the shared libgcc, whose only use here is to print backtraces. This linker script of the same name has
+    // the linker take it from the static library, and the loader has one file less to find and map.
+    let folder = PathBuf::from(env::var("OUT_DIR")?);
+    std::fs::write(folder.join("libgcc_s.so"), "INPUT(-lgcc_eh -lgcc)\n")?;
+    println!("cargo:rustc-link-search=native={}", folder.display());
+    Ok(())
+}
