@@ -164,17 +164,34 @@ pub struct Lost {
     pub shown: Option<Fence>,
 }
 
+/// What can be done about an error of the store: a sentence, or commands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Advice {
+    pub note: Option<String>,
+    pub hints: Vec<Hint>,
+}
+
+impl Advice {
+    pub fn note(text: impl Into<String>) -> Option<Box<Self>> {
+        Some(Box::new(Self { note: Some(text.into()), hints: Vec::new() }))
+    }
+
+    pub fn hints(hints: impl IntoIterator<Item = Hint>) -> Option<Box<Self>> {
+        Some(Box::new(Self { note: None, hints: hints.into_iter().collect() }))
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     #[error("{0}")]
     General(String),
     #[error("{message}")]
-    Store { message: String, hint: Option<String> },
+    Store { message: String, advice: Option<Box<Advice>> },
     /// What the store contains cannot be used: the file is damaged, or a value is not one that tenure writes. Unlike
     /// [`Error::Store`], asking again later does not help.
     #[error("{message}")]
-    StoreDamaged { message: String, hint: Option<String> },
+    StoreDamaged { message: String, advice: Option<Box<Advice>> },
     #[error("this database was written by a newer tenure (schema {found}, this one knows {known})")]
     StoreTooNew { found: i64, known: i64 },
     /// The path no longer leads to the database that was opened.
@@ -207,6 +224,8 @@ pub enum Error {
     InvalidTransition { task: TaskName, verb: &'static str, hint: Option<Box<Hint>> },
     #[error("{0}")]
     Config(String),
+    #[error("the project has no project.id, which a shared database needs to tell projects apart")]
+    NoProjectId,
     #[error("there is no tenure project in {} or above it", start.display())]
     NotInitialized { start: PathBuf, clone_at: Option<PathBuf> },
     #[error("no task matches {:?}", shortened(reference))]
@@ -260,12 +279,12 @@ impl Error {
     }
 
     pub fn store(message: impl Into<String>) -> Self {
-        Self::Store { message: message.into(), hint: None }
+        Self::Store { message: message.into(), advice: None }
     }
 
     /// The store contains something that tenure does not write.
     pub fn damaged(message: impl Into<String>) -> Self {
-        Self::StoreDamaged { message: message.into(), hint: None }
+        Self::StoreDamaged { message: message.into(), advice: None }
     }
 
     pub fn code(&self) -> ErrorCode {
@@ -282,7 +301,7 @@ impl Error {
             Self::DependencyCycle { .. } => ErrorCode::DependencyCycle,
             Self::Unsupported { .. } => ErrorCode::Unsupported,
             Self::InvalidTransition { .. } => ErrorCode::InvalidTransition,
-            Self::Config(_) => ErrorCode::Config,
+            Self::Config(_) | Self::NoProjectId => ErrorCode::Config,
             Self::NotInitialized { .. } => ErrorCode::NotInitialized,
             Self::TaskNotFound { .. } => ErrorCode::TaskNotFound,
             Self::SectionNotFound { .. } => ErrorCode::SectionNotFound,
@@ -329,7 +348,11 @@ fn list(candidates: &[TaskName]) -> String {
 
 fn locked_message(locked: &Locked) -> String {
     if let (ResourceKind::Runner, Some(lease)) = (locked.resource.kind, &locked.lease) {
-        return format!("this project has a runner already: {}", runner_message(lease));
+        let runner = runner_message(lease);
+        return match locked.name.as_str() {
+            "" => format!("this project has a runner already: {runner}"),
+            all => format!("{all}, among them {runner}"),
+        };
     }
     if let (ResourceKind::Session | ResourceKind::Job, Some(lease)) = (locked.resource.kind, &locked.lease) {
         return resume_message(&locked.resource, lease);
@@ -413,7 +436,10 @@ fn not_holder_message(lost: &Lost) -> String {
             )
         }
         Some(current) => format!("you do not hold {key}: {} does", current.holder),
-        None => format!("you do not hold {key}: nobody does"),
+        None if matches!(lost.task.status, TaskStatus::Pending | TaskStatus::InProgress) => {
+            format!("you do not hold {key}: nobody does")
+        }
+        None => format!("you do not hold {key}: nobody does, and its status is {}", lost.task.status),
     }
 }
 

@@ -162,6 +162,9 @@ mod table {
         edit_again(flag): "fix it" => "tenure config edit{flag}";
         name_editor(): "name one" => "EDITOR=nano tenure config edit";
         validate_config(): "check it" => "tenure config validate";
+        edit_by_hand(flag): "edit the file by hand" => "tenure config edit{flag}";
+        list_settings(): "see every setting" => "tenure config show";
+        add_project_id(id): "add one" => "tenure config set project.id {id}";
 
         // Stores.
         adopt(): "make it a project of its own" => "tenure store adopt";
@@ -170,7 +173,29 @@ mod table {
         use_new_store(url): "use the new store" => "tenure config set store.url {url}";
         back_up_to(file): "save a copy in another file" => "tenure store backup {file}";
         restore(file): "restore it" => "tenure store restore {file}";
+        restore_backup(): "restore a backup" => "tenure store restore --help";
+        begin_anew(): "begin anew" => "tenure init";
+        set_aside(database, damaged, root): "begin anew" => "mv {database} {damaged} && tenure init -C {root}";
+        create_database(options, name): "create it" => "createdb{options} {name}";
+        create_utf8_database(options, name): "create another one" => "createdb{options} --encoding UTF8 --template template0 {name}";
+        show_store_url(): "see which store it is" => "tenure config get store.url";
+        show_status(): "see the present state" => "tenure status";
+
+        // Findings of `doctor`.
         fix(): "fix what can be fixed" => "tenure doctor --fix";
+        clean_up(): "close it" => "tenure locks cleanup";
+        show_lease(lease): "see how long it lasts" => "tenure locks show {lease}";
+        show_last_events(): "see the last events" => "tenure events --limit 5";
+        edit_config(): "remove it" => "tenure config edit";
+        log_in(command): "log in" => "{command}";
+        take_ownership(path): "make it yours" => "sudo chown \"$(id -u)\" {path}";
+        close_to_others(path): "close it to others" => "chmod go-rwx {path}";
+        make_writable(path): "make it writable" => "chmod u+w {path}";
+        list_folder(path): "see its files and their permissions" => "ls -la {path}";
+        show_free_space(path): "see what is used" => "df -h {path}";
+        set_registry_aside(file, damaged): "set it aside" => "mv {file} {damaged}";
+        start_timer(command): "start it" => "{command}";
+        grant_disk_access(): "give tenure full disk access" => "open 'x-apple.systempreferences:com.apple.preference.security?Privacy_AllFiles'";
 
         // Clients.
         set_up(client): "set it up" => "tenure setup {client}";

@@ -52,9 +52,6 @@ impl ResourceKind {
     }
 }
 
-/// Not a valid section id, so it cannot collide with the queue of a section.
-const MESSAGES: &str = "messages";
-
 impl Resource {
     pub fn new(kind: ResourceKind, id: impl Into<String>) -> Self {
         Self { kind, id: id.into() }
@@ -73,11 +70,6 @@ impl Resource {
         Self::new(ResourceKind::Ready, section.map_or("", SectionId::as_str))
     }
 
-    /// The queue of processes that wait for messages.
-    pub fn messages() -> Self {
-        Self::new(ResourceKind::Ready, MESSAGES)
-    }
-
     /// Whether a ticket for this is served with tasks (Q1): it names a task or any ready task.
     pub fn is_work(&self) -> bool {
         self.kind == ResourceKind::Task || self.is_ready_work()
@@ -85,7 +77,7 @@ impl Resource {
 
     /// Whether this is the queue for any ready task.
     pub fn is_ready_work(&self) -> bool {
-        self.kind == ResourceKind::Ready && self.id != MESSAGES
+        self.kind == ResourceKind::Ready
     }
 
     /// The section to which this queue for ready work is limited, if any.

@@ -43,6 +43,7 @@ pub mod runner;
 pub mod section;
 pub mod session;
 pub mod shell_quote;
+pub mod short_id;
 pub mod store;
 pub mod supervised;
 pub mod task;

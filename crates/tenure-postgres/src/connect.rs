@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::fd::{AsFd, OwnedFd};
 use rustls::pki_types::ServerName;
 use tenure_core::Error;
+use tenure_core::error::Advice;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_postgres::tls::NoTlsStream;
@@ -81,8 +82,8 @@ fn readable_password(address: &Address) -> Error {
         message: format!(
             "{address} asks for the password in clear text or as MD5, and it is not certain that it is the right server"
         ),
-        hint: Some(
-            "let the server use scram-sha-256, or verify it with ?sslmode=verify-full in store.url".into(),
+        advice: Advice::note(
+            "let the server use scram-sha-256, or verify it with ?sslmode=verify-full in store.url",
         ),
     }
 }

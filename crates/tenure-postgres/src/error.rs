@@ -4,6 +4,9 @@ use std::io;
 use std::time::Duration;
 
 use tenure_core::Error;
+use tenure_core::error::Advice;
+use tenure_core::hints::{self, Hint};
+use tenure_core::shell_quote::quote;
 use tokio_postgres::error::{DbError, SqlState};
 
 use crate::address::Address;
@@ -22,6 +25,8 @@ pub(crate) enum Failure {
     Plain,
     /// The TLS handshake failed, most often because the certificate is not trusted.
     Untrusted(io::Error),
+    /// The database has this encoding, in which not every text can be stored.
+    Encoding(String),
     /// The server is a standby.
     InRecovery,
     /// The transaction shares its turn with other claims, and cannot continue without an exclusive one.
@@ -79,7 +84,9 @@ impl Failure {
             Self::Network(_) | Self::Silent(_) | Self::InRecovery => Remedy::Reconnect,
             Self::NeedsExclusiveTurn => Remedy::RetryExclusively,
             Self::WithRings(_) => Remedy::RetryWithoutRings,
-            Self::Plain | Self::Untrusted(_) | Self::Unreadable(_) | Self::Refused(_) => Remedy::None,
+            Self::Plain | Self::Untrusted(_) | Self::Unreadable(_) | Self::Refused(_) | Self::Encoding(_) => {
+                Remedy::None
+            }
             Self::Server(error) => match error.code() {
                 None if is_of_the_network(error) => Remedy::Reconnect,
                 None => Remedy::None,
@@ -111,10 +118,16 @@ impl Failure {
             Self::Silent(limit) => return away(address, &format!("no answer for {} s", limit.as_secs())),
             Self::Plain => return untrusted(address, "it does not speak TLS, which sslmode asks for"),
             Self::Untrusted(error) => return untrusted(address, &error.to_string()),
+            Self::Encoding(encoding) => {
+                return Error::Store {
+                    message: format!("the database is encoded in {encoding}, which cannot hold every text"),
+                    advice: Advice::hints([create_utf8_database(address)]),
+                };
+            }
             Self::InRecovery => {
                 return Error::Store {
                     message: format!("the server {address} is a standby: what it grants may not last"),
-                    hint: Some("set store.url to the primary".to_owned()),
+                    advice: Advice::note("set store.url to the primary"),
                 };
             }
             Self::NeedsExclusiveTurn => {
@@ -131,7 +144,7 @@ impl Failure {
                 unheard(address, &cause(&error))
             };
         };
-        let (message, hint) = match db.code().code() {
+        let (message, advice) = match db.code().code() {
             "42501" => return denied(address, db.message()),
             "28P01" | "28000" => {
                 return Error::PermissionDenied {
@@ -141,25 +154,25 @@ impl Failure {
             }
             "3D000" => (
                 format!("the server has no database {:?}", address.database()),
-                Some(create_database(address)),
+                Advice::hints([create_database(address)]),
             ),
             "55P03" | "57014" => (
                 "another program keeps the project locked".to_owned(),
-                Some("end the transaction that is open on the schema tenure, then try again".to_owned()),
+                Advice::note("end the transaction that is open on the schema tenure, then try again"),
             ),
             "53100" => ("the server's disk is full; nothing was changed".to_owned(), None),
             "25006" => (
                 format!("the server {address} is read-only"),
-                Some("set store.url to the primary".to_owned()),
+                Advice::note("set store.url to the primary"),
             ),
             "25P03" => (
                 "the server ended the transaction, because this process was suspended in it; nothing was changed"
                     .to_owned(),
-                Some("try again".to_owned()),
+                Advice::note("try again"),
             ),
             "53300" => (
                 format!("the server {address} has no free connection: {}", db.message()),
-                Some("end processes that wait, or raise max_connections on the server, then try again".to_owned()),
+                Advice::note("end processes that wait, or raise max_connections on the server, then try again"),
             ),
             // A value or a statement that does not fit the tables, or damaged pages.
             code if ["22", "42", "XX001", "XX002"].iter().any(|class| code.starts_with(class)) => {
@@ -168,7 +181,7 @@ impl Failure {
             text if text.starts_with("57P") || text.starts_with("08") => return away(address, db.message()),
             code => (format!("the store failed: {} ({code})", db.message()), None),
         };
-        Error::Store { message, hint }
+        Error::Store { message, advice }
     }
 }
 
@@ -198,12 +211,24 @@ fn unheard(address: &Address, why: &str) -> Error {
     Error::store(format!("the store failed: {why}"))
 }
 
-/// The command that creates the database on the server of the address.
-fn create_database(address: &Address) -> String {
-    let user = Some(address.user()).filter(|user| !user.is_empty()).map(|user| format!(" -U {user}"));
-    let server =
-        address.servers().first().map(|server| format!(" -h {} -p {}", host_text(server.host), server.port));
-    format!("createdb{}{} {}", server.unwrap_or_default(), user.unwrap_or_default(), address.database())
+fn create_database(address: &Address) -> Hint {
+    hints::create_database(server_options(address), quote(address.database()))
+}
+
+/// A database in which every text can be stored, beside the one that the address names.
+fn create_utf8_database(address: &Address) -> Hint {
+    hints::create_utf8_database(server_options(address), quote(&format!("{}_utf8", address.database())))
+}
+
+/// The options of PostgreSQL's programs for the server and the user of the address, with a space before each.
+fn server_options(address: &Address) -> String {
+    let server = address
+        .servers()
+        .first()
+        .map(|server| format!(" -h {} -p {}", quote(&host_text(server.host)), server.port));
+    let user =
+        Some(address.user()).filter(|user| !user.is_empty()).map(|user| format!(" -U {}", quote(user)));
+    format!("{}{}", server.unwrap_or_default(), user.unwrap_or_default())
 }
 
 fn user(address: &Address) -> String {
@@ -213,8 +238,8 @@ fn user(address: &Address) -> String {
 fn away(address: &Address, why: &str) -> Error {
     Error::Store {
         message: format!("the server {address} cannot be reached: {why}"),
-        hint: Some(
-            "see that it runs and that store.url (or TENURE_STORE) names it, then try again".to_owned(),
+        advice: Advice::note(
+            "see that it runs and that store.url (or TENURE_STORE) names it, then try again",
         ),
     }
 }
@@ -222,7 +247,7 @@ fn away(address: &Address, why: &str) -> Error {
 fn untrusted(address: &Address, why: &str) -> Error {
     Error::Store {
         message: format!("no trusted connection to {address}: {why}"),
-        hint: Some("give the server's root certificate with ?sslrootcert=FILE in store.url".to_owned()),
+        advice: Advice::note("give the server's root certificate with ?sslrootcert=FILE in store.url"),
     }
 }
 

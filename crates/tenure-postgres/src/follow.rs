@@ -60,7 +60,7 @@ impl PostgresStore {
         );
         let values: [&dyn Value; 2] = [&self.project, &interval];
         self.keep_trying(|connection| {
-            let begin = begin_turn(connection, "pg_advisory_xact_lock", self.project);
+            let begin = begin_turn(connection, self.project);
             let asked = connection.pipeline(&[
                 Statement::Batch(&begin),
                 Statement::Query(&sql, &values),

@@ -79,10 +79,7 @@ pub(crate) fn is_latest(version: i64) -> bool {
 pub(crate) fn migrate(connection: &mut Connection) -> Sql<()> {
     let encoding: String = connection.one("SELECT current_setting('server_encoding')", &[])?.try_get(0)?;
     if encoding != "UTF8" {
-        return Err(Failure::Refused(Error::Store {
-            message: format!("the database is encoded in {encoding}, which cannot hold every text"),
-            hint: Some("createdb --encoding UTF8 --template template0 NAME".to_owned()),
-        }));
+        return Err(Failure::Encoding(encoding));
     }
     migrate_with(connection, &MIGRATIONS)
 }

@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::address::Address;
-use crate::connection::{Connection, NOW, Sql, Statement, Value};
+use crate::connection::{Connection, NOW, Sql, Statement, Value, only_row};
 use crate::error::{Failure, Remedy};
 use crate::migrate;
 use crate::prefetched::{NamedTask, NextTask, Prefetched};
@@ -48,7 +48,7 @@ impl<'a> Transaction<'a> {
         clock: Option<&dyn Clock>,
         hint: Option<ClaimHint<'_>>,
     ) -> Sql<Option<Self>> {
-        let begin = begin_turn(connection, "pg_advisory_xact_lock", project);
+        let (begin, turn) = (begin(connection), turn_of(project));
         let mut values: Vec<&dyn Value> = vec![&project];
         let committed = match &writer.again {
             None => "false",
@@ -71,10 +71,15 @@ impl<'a> Transaction<'a> {
             Durability::Process => MayExist::unknown(),
         };
         let sql = format!(
-            "SELECT {NOW}, {columns}, next_task, {committed}, schema, standing, {WAITED}, followed
+            "SELECT {NOW}, {columns}, next_task, {committed}, schema, standing, followed
              FROM tenure.projects WHERE id = $1",
         );
-        let mut statements = vec![Statement::Batch(&begin), Statement::Query(&sql, &values)];
+        let key: [&dyn Value; 1] = [&turn];
+        let mut statements = vec![
+            Statement::Batch(&begin),
+            Statement::Query(EXCLUSIVE_TURN, &key),
+            Statement::Query(&sql, &values),
+        ];
         let reference = named.map_or("", |(_, reference)| reference);
         let id = reference.to_ascii_lowercase();
         let holder = named.map_or("", |(holder, _)| holder);
@@ -86,6 +91,7 @@ impl<'a> Transaction<'a> {
             statements.extend([Statement::Query(task, &of_task), Statement::Query(tickets, &of_tickets)]);
         }
         let mut answers = begin_with(connection, &statements)?.into_iter();
+        let waited = only_row(answers.next())?.try_get(0)?;
         let Some(row) = answers.next().and_then(|mut rows| rows.pop()) else {
             return no_such_project(connection);
         };
@@ -97,8 +103,8 @@ impl<'a> Transaction<'a> {
         tx.next_task = row.try_get(1 + MayExist::COLUMNS)?;
         tx.stored_next_task = tx.next_task;
         tx.already_committed = already_committed;
-        tx.waited = row.try_get(5 + MayExist::COLUMNS)?;
-        tx.followed = row.try_get(6 + MayExist::COLUMNS)?;
+        tx.waited = waited;
+        tx.followed = row.try_get(5 + MayExist::COLUMNS)?;
         let expected = writer.expected;
         tx.writer = Some(writer);
         if let (Some((holder, reference)), Some(rows), Some(tickets)) =
@@ -125,14 +131,16 @@ impl<'a> Transaction<'a> {
         holder: &Holder,
         section: Option<&SectionId>,
     ) -> Sql<Option<Self>> {
-        let begin = begin_turn(connection, "pg_advisory_xact_lock_shared", project);
+        let (begin, turn) = (begin(connection), turn_of(project));
         let only = section.map(SectionId::as_str);
         let sql = next_task_query(only.is_some(), writer.expected, &connection.judged);
         let mut values: Vec<&dyn Value> = vec![&project, &holder.id];
         if only.is_some() {
             values.push(&only);
         }
-        let statements = [Statement::Batch(&begin), Statement::Query(&sql, &values)];
+        let key: [&dyn Value; 1] = [&turn];
+        let statements =
+            [Statement::Batch(&begin), Statement::Query(SHARED_TURN, &key), Statement::Query(&sql, &values)];
         let row = begin_with(connection, &statements)?.pop().and_then(|mut rows| rows.pop());
         let Some(row) = row else { return no_such_project(connection) };
         check_serving(connection, &row, NEXT_TASK_COLUMNS + 1 + MayExist::COLUMNS)?;
@@ -208,18 +216,21 @@ fn no_such_project<T>(connection: &mut Connection) -> Sql<Option<T>> {
     Ok(None)
 }
 
-/// The statements that begin a transaction and take its turn with the function `lock`. The statements after them see
-/// everything that was committed before the turn.
-pub(crate) fn begin_turn(connection: &Connection, lock: &str, project: Uuid) -> String {
-    format!(
-        "BEGIN ISOLATION LEVEL READ COMMITTED; {} SELECT {lock}({})",
-        connection.settings(),
-        turn_of(project)
-    )
+/// The statements that begin a transaction and take its exclusive turn. The statements after them see everything that was
+/// committed before the turn.
+pub(crate) fn begin_turn(connection: &Connection, project: Uuid) -> String {
+    format!("{} SELECT pg_advisory_xact_lock({})", begin(connection), turn_of(project))
 }
 
-/// Whether the turn had to be waited for: the time from the message that asked for it to this one.
-const WAITED: &str = "statement_timestamp() > transaction_timestamp() + interval '250 us'";
+fn begin(connection: &Connection) -> String {
+    format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}", connection.settings())
+}
+
+/// Takes the exclusive turn `$1`, and returns whether it had to be waited for. A statement of its own, because a connection
+/// that is used again has it prepared.
+const EXCLUSIVE_TURN: &str = "SELECT CASE WHEN pg_try_advisory_xact_lock($1) THEN false
+     ELSE pg_advisory_xact_lock($1)::text IS NOT NULL END";
+const SHARED_TURN: &str = "SELECT pg_advisory_xact_lock_shared($1)";
 
 /// The key of a project's advisory lock. Two projects with the same key wait for each other, which is harmless.
 fn turn_of(project: Uuid) -> i64 {

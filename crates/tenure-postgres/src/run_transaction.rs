@@ -1,5 +1,7 @@
 //! Running a transaction until it is known whether it was committed.
 
+use tenure_core::error::Advice;
+use tenure_core::hints;
 use tenure_core::store::{ClaimHint, ClaimTarget, Durability, Tx, View};
 use tenure_core::{Error, Result};
 
@@ -13,7 +15,7 @@ use crate::transaction::{Trace, Transaction, Writer};
 fn uncertain(error: &Error) -> Error {
     Error::Store {
         message: format!("{error}; the commit was sent, and whether it succeeded is not known"),
-        hint: Some("tenure status".to_owned()),
+        advice: Advice::hints([hints::show_status()]),
     }
 }
 

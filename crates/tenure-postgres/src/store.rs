@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tenure_core::error::Advice;
+use tenure_core::hints;
 use tenure_core::holder::Holder;
 use tenure_core::id::{Ids, RandomIds, StoreId};
 use tenure_core::lease::{Lease, Resource};
@@ -132,8 +134,8 @@ impl PostgresStore {
     }
 
     fn new(address: Address, project: &str, options: OpenOptions) -> Result<Self> {
-        let project = Uuid::parse_str(project)
-            .map_err(|_| Error::Config("project.id is not a UUID; `tenure init` writes one".to_owned()))?;
+        let project =
+            Uuid::parse_str(project).map_err(|_| Error::Config("project.id is not a UUID".to_owned()))?;
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
@@ -214,6 +216,11 @@ impl PostgresStore {
         outcome
     }
 
+    /// Whether the store has closed its connection because enough processes of this machine listen, so that no doorbell rings.
+    pub fn gave_up_listening(&self) -> bool {
+        self.polls.get()
+    }
+
     /// Called before the process sleeps until a doorbell rings. Keeps the connection for that if at most
     /// [`OpenOptions::max_listeners`] processes of this machine do, and closes it otherwise.
     fn begin_sleep(&self) {
@@ -269,7 +276,7 @@ impl PostgresStore {
 pub(crate) fn unknown_project() -> Error {
     Error::Store {
         message: "the database does not know this project".to_owned(),
-        hint: Some("tenure init".to_owned()),
+        advice: Advice::hints([hints::init()]),
     }
 }
 

@@ -35,6 +35,7 @@ pub mod hooks;
 mod input;
 pub mod jobs;
 mod log_reader;
+mod log_watch;
 mod outage;
 mod outcome;
 mod outcome_files;
@@ -65,6 +66,7 @@ pub use heartbeat::{
     renew_every, request_patience,
 };
 pub use log_reader::LogReader;
+pub use log_watch::LogWatch;
 pub use outage::Outage;
 pub use outcome_files::OutcomeFiles;
 pub use processes::Survivor;

@@ -64,11 +64,13 @@ fn private_folder(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the sockets of processes that were killed, and returns how many there were.
-pub fn sweep_doorbells(folder: &Path, remove: bool) -> usize {
+/// Counts the sockets of killed processes whose names begin with `prefix`, and removes them if `remove` is set.
+pub fn sweep_doorbells(folder: &Path, prefix: &str, remove: bool) -> usize {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     let Ok(socket) = UnixDatagram::unbound() else { return 0 };
-    let dead = entries.flatten().filter(|entry| {
+    let own =
+        entries.flatten().filter(|entry| entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()));
+    let dead = own.filter(|entry| {
         let answer = socket.connect(entry.path());
         let dead = answer.is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused);
         dead && (!remove || std::fs::remove_file(entry.path()).is_ok())

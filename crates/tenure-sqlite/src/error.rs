@@ -6,6 +6,8 @@ use std::path::Path;
 
 use rusqlite::ffi::ErrorCode;
 use tenure_core::Error;
+use tenure_core::error::Advice;
+use tenure_core::hints;
 
 pub(crate) fn io_error(error: &io::Error, verb: &str, path: &Path) -> Error {
     let why = match error.kind() {
@@ -60,24 +62,21 @@ pub(crate) fn sql_error(error: &rusqlite::Error) -> Error {
     if matches!(error, rusqlite::Error::SqlInputError { .. }) {
         return Error::damaged(format!("the store failed: {error}"));
     }
-    let (message, hint) = match code {
+    let (message, advice) = match code {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => (
             "another program keeps the database locked".to_owned(),
-            Some(
-                "close the program that has an open transaction on .tenure/tenure.db, then try again"
-                    .to_owned(),
+            Advice::note(
+                "close the program that has an open transaction on .tenure/tenure.db, then try again",
             ),
         ),
         ErrorCode::DiskFull => (
             "the disk is full; nothing was changed".to_owned(),
-            Some("free some space and try again".to_owned()),
+            Advice::note("free some space and try again"),
         ),
         ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt => {
             return Error::StoreDamaged {
                 message: DAMAGED.to_owned(),
-                hint: Some(
-                    "`tenure store restore FILE` restores a backup and keeps the damaged file".to_owned(),
-                ),
+                advice: Advice::hints([hints::restore_backup()]),
             };
         }
         // A row that the schema does not allow, or a value of a type that the column does not have.
@@ -93,7 +92,7 @@ pub(crate) fn sql_error(error: &rusqlite::Error) -> Error {
         ErrorCode::SystemIoFailure => (format!("the database could not be read or written: {error}"), None),
         _ => (format!("the store failed: {error}"), None),
     };
-    Error::Store { message, hint }
+    Error::Store { message, advice }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use tenure_core::error::Advice;
 use tenure_core::{Error, Result};
 
 use crate::sys;
@@ -33,7 +34,7 @@ fn judge(found: FileSystem) -> Result<Kind> {
         message: format!(
             "the project is on {name}, where file locks of different machines do not see each other"
         ),
-        hint: Some("keep it on a local disk, or set store.url to a PostgreSQL server".to_owned()),
+        advice: Advice::note("keep it on a local disk, or set store.url to a PostgreSQL server"),
     })
 }
 

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use tenure_core::error::Advice;
 use tenure_core::{Error, Result};
 use tenure_lock::open_private;
 
@@ -133,7 +134,7 @@ fn holder(path: &Path) -> String {
 fn stuck(path: &Path) -> Error {
     Error::Store {
         message: format!("{} has kept the store from being written for too long", holder(path)),
-        hint: Some("if that process hangs, end it; its lock goes with it".to_owned()),
+        advice: Advice::note("if that process hangs, end it; its lock goes with it"),
     }
 }
 

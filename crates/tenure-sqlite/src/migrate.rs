@@ -6,6 +6,8 @@
 use std::time::Duration;
 
 use rusqlite::Connection;
+use tenure_core::error::Advice;
+use tenure_core::hints;
 use tenure_core::store::Standing;
 use tenure_core::{Error, Result};
 
@@ -80,7 +82,7 @@ pub(crate) fn refuse_empty(conn: &Connection) -> Result<()> {
     refuse_foreign(conn)?;
     Err(Error::StoreDamaged {
         message: "the database is empty: it was truncated, or its creation was interrupted".to_owned(),
-        hint: Some("`tenure store restore FILE` restores a backup; `tenure init` begins anew".to_owned()),
+        advice: Advice::hints([hints::restore_backup(), hints::begin_anew()]),
     })
 }
 

@@ -30,7 +30,7 @@ impl Doorbell {
 }
 
 /// There are no sockets to remove.
-pub fn sweep_doorbells(_folder: &Path, _remove: bool) -> usize {
+pub fn sweep_doorbells(_folder: &Path, _prefix: &str, _remove: bool) -> usize {
     0
 }
 

@@ -62,7 +62,7 @@ fn fill(store: &dyn Store) {
             kernel::finish(tx, &ctx, &ann, &kernel::name_of(&first.task), Finish::Done, false)?;
             let second = kernel::acquire_next(tx, &ctx, &ann, None, &terms)?.unwrap();
             let name = kernel::name_of(&second.task);
-            rules::send_message(tx, &ctx, Some(&name), "ann", None, "half done")?;
+            rules::send_message(tx, Some(&name), "ann", None, "half done")?;
             Ok(())
         })
         .unwrap();

@@ -44,6 +44,7 @@ pub(crate) fn sweep(path: &Path) -> bool {
 }
 
 /// Like [`write`], but the file is always a new one with mode 0600, whatever was there before: an open file, or a link.
+#[cfg(any(feature = "board", feature = "serve", feature = "web"))]
 pub(crate) fn write_secret(path: &Path, text: &str, mark: &str) -> io::Result<()> {
     rename_over(path, mark, |temporary| write_to(temporary, None, text, 0o600))
 }

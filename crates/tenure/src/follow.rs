@@ -2,11 +2,15 @@
 //!
 //! Guaranteed: a change that is committed after [`Follower::begin_read`] ends the next wait. A wait may also end without a change.
 //! Where changes cannot be reported, the store is polled.
+//!
+//! A [`Follower::new`] keeps its connection to a server. A [`Follower::waiter`] counts as a listener (`store.maxListeners`): if enough
+//! processes listen already, it closes its connection while it waits, and polls.
 
 use std::time::{Duration, Instant};
 
 use rustix::fd::BorrowedFd;
 use tenure_core::Result;
+use tenure_core::store::Hint;
 use tenure_runner::until_any;
 use tenure_sqlite::Watch;
 
@@ -23,6 +27,10 @@ pub(crate) struct Follower<'a> {
     store: &'a Backend,
     changes: Changes,
     pause: Duration,
+    /// How often a server is polled that does not notify this reader.
+    server_poll: Duration,
+    /// Whether the reader gives up its connection while enough others listen.
+    yields_connection: bool,
     begun: Instant,
     /// When to read next without a reported change.
     recheck: Duration,
@@ -75,7 +83,20 @@ impl<'a> Follower<'a> {
             Backend::Postgres(store) => store.follow().map(Changes::Server),
         };
         let changes = changes.unwrap_or(Changes::Unreported);
-        Self { store, changes, pause, begun: Instant::now(), recheck: Duration::ZERO }
+        Self {
+            store,
+            changes,
+            pause,
+            server_poll: POLL_INTERVAL,
+            yields_connection: false,
+            begun: Instant::now(),
+            recheck: Duration::ZERO,
+        }
+    }
+
+    /// A reader of which there may be many, and which polls a server every `server_poll` if it is not among its listeners.
+    pub(crate) fn waiter(store: &'a Backend, pause: Duration, server_poll: Duration) -> Self {
+        Self { server_poll, yields_connection: true, ..Self::new(store, pause) }
     }
 
     /// To be called before each read.
@@ -83,9 +104,10 @@ impl<'a> Follower<'a> {
         self.begun = Instant::now();
         self.changes.clear();
         self.recheck = match (&self.changes, self.store) {
-            (Changes::Server(_), Backend::Postgres(store)) => {
+            (Changes::Server(_), Backend::Postgres(store)) if !store.gave_up_listening() => {
                 store.ask_for_notification()?.unwrap_or(RECHECK)
             }
+            (_, Backend::Postgres(_)) => self.server_poll,
             (Changes::File(_), _) => Watch::RECHECK,
             _ => POLL_INTERVAL,
         };
@@ -95,6 +117,14 @@ impl<'a> Follower<'a> {
     /// Waits until the store may have changed, one of `others` is ready, or `limit` has passed.
     pub(crate) fn wait(&mut self, others: &[BorrowedFd<'_>], limit: Option<Duration>) -> Woken {
         let start = Instant::now();
+        if self.yields_connection {
+            self.store.hint(Hint::Sleeps);
+            if let Backend::Postgres(store) = self.store
+                && store.gave_up_listening()
+            {
+                self.recheck = self.server_poll;
+            }
+        }
         let due = self.begun + self.recheck.max(self.pause);
         loop {
             let now = Instant::now();

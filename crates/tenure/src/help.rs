@@ -40,7 +40,8 @@ fn name_global_options(command: &mut Command) {
     let shown = std::mem::take(command)
         .mut_args(|arg| {
             let is_common = arg.is_global_set() || arg.get_id() == "help";
-            arg.hide(is_common)
+            let is_hidden = is_common || arg.is_hide_set();
+            arg.hide(is_hidden)
         })
         .after_help(GLOBAL_OPTIONS);
     *command = shown;

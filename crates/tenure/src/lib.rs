@@ -41,7 +41,6 @@ mod links;
 mod local_time;
 #[cfg(any(feature = "serve", feature = "web"))]
 mod loopback;
-mod message_wait;
 mod ownership;
 mod pager;
 mod printer;
@@ -49,7 +48,6 @@ mod project;
 mod reap;
 mod report;
 mod resume_lock;
-mod short_id;
 mod store;
 mod supervised;
 mod sys;

@@ -7,6 +7,7 @@ use tenure_core::config::ConfigError;
 use tenure_core::duration::format_rounded;
 use tenure_core::error::Locked;
 use tenure_core::hints::{self, Hint};
+use tenure_core::id::{Ids as _, RandomIds};
 use tenure_core::lease::Lease;
 use tenure_core::{Error, ErrorCode, wire};
 
@@ -103,12 +104,17 @@ impl Report {
         let text = error.to_string();
         let Some(file) = file.filter(|_| !error.is_usage()) else {
             let mut report = Self::new(code, text);
+            report.hints.extend(error.hint());
             if let ConfigError::UnknownKey { key, nearest, .. } = error {
                 report.details = Box::new(json!({"key": key, "nearest": nearest}));
             }
             return report;
         };
-        let Some(at) = error.position() else { return Self::new(code, format!("{file}: {text}")) };
+        let Some(at) = error.position() else {
+            let mut report = Self::new(code, format!("{file}: {text}"));
+            report.hints.extend(error.hint());
+            return report;
+        };
         let text = text.replacen(&format!(" at {at}"), "", 1);
         let mut report = Self::new(code, format!("{file}:{}:{}: {text}", at.line, at.column));
         report.details = Box::new(json!({"file": file, "line": at.line, "column": at.column}));
@@ -121,8 +127,9 @@ impl From<Error> for Report {
         let mut report = Self::new(error.code(), error.to_string());
         report.details = Box::new(json!(wire::details(&error)));
         match &error {
-            Error::Store { hint: Some(hint), .. } | Error::StoreDamaged { hint: Some(hint), .. } => {
-                report.context.push(hint.clone());
+            Error::Store { advice: Some(advice), .. } | Error::StoreDamaged { advice: Some(advice), .. } => {
+                report.context.extend(advice.note.clone());
+                report.hints.extend(advice.hints.iter().cloned());
             }
             Error::Invalid { hint: Some(hint), .. } | Error::InvalidTransition { hint: Some(hint), .. } => {
                 report.hints.push((**hint).clone());
@@ -133,6 +140,7 @@ impl From<Error> for Report {
             Error::StoreCopied { .. } => {
                 report.hints.push(hints::adopt());
             }
+            Error::NoProjectId => report.hints.push(hints::add_project_id(RandomIds.uuid())),
             Error::StoreTooNew { .. } => {
                 report.context.push("update tenure on this machine".to_owned());
             }

@@ -10,7 +10,7 @@ use rustix::fd::BorrowedFd;
 use tenure_core::config::Config;
 use tenure_core::holder::{AcrossMachines, InACopy, Judge};
 use tenure_core::store::{Movable, Store, StoreContents, contents_of, export_store};
-use tenure_core::{Clock, Error, Result};
+use tenure_core::{Clock, Error, Result, text};
 use tenure_postgres::{Address, PostgresStore, Surroundings};
 use tenure_runner::{DatabaseFile, request_patience};
 use tenure_sqlite::SqliteStore;
@@ -151,7 +151,7 @@ impl Source {
                 SqliteStore::create(path, options.clone()).map(Box::new).map(Backend::Sqlite)
             }
             Self::Postgres { address, project, options, .. } => {
-                let project = project.as_deref().ok_or_else(no_project_id)?;
+                let project = project.as_deref().ok_or(Error::NoProjectId)?;
                 let store = PostgresStore::create(Address::clone(address), project, name, options.clone())?;
                 Ok(Backend::Postgres(Box::new(store)))
             }
@@ -206,12 +206,6 @@ const PROJECT_FILE: &str = "sqlite:";
 /// The value of `store.url` for the store with this URL ([`Source::url`]).
 pub(crate) fn setting_of(url: &str) -> &str {
     if url.starts_with(PROJECT_FILE) { PROJECT_FILE } else { url }
-}
-
-fn no_project_id() -> Error {
-    Error::Config(
-        "the project has no project.id, which a shared database needs to tell projects apart; run `tenure init` to add one".into(),
-    )
 }
 
 /// The environment variables and files that libpq uses.
@@ -326,7 +320,7 @@ impl Backend {
         let bound = match self {
             Self::Postgres(store) => return store.doorbell().map(Doorbell::Channel),
             Self::Sqlite(_) => {
-                let name = format!("{}-{}", std::process::id(), env.ids.uuid());
+                let name = format!("{}{}-{}", doorbell_prefix(env), std::process::id(), env.ids.uuid());
                 tenure_sqlite::Doorbell::bind(&doorbells(env), &name)
             }
         };
@@ -352,9 +346,20 @@ impl Deref for Backend {
 }
 
 /// The folder with the doorbell sockets of this user's waiting processes.
-pub(crate) fn doorbells(env: &Env) -> PathBuf {
+fn doorbells(env: &Env) -> PathBuf {
     let is_own = env.var("XDG_RUNTIME_DIR").is_some();
     sockets(env).join(if is_own { "tenure".into() } else { sys::folder_of_user() })
+}
+
+/// What the names of this home's doorbells begin with: the folder is shared by all homes of the user.
+fn doorbell_prefix(env: &Env) -> String {
+    let home = env.home().map(|home| sys::real_path(&home).unwrap_or(home)).unwrap_or_default();
+    format!("{:08x}-", text::fingerprint(home.as_os_str().as_encoded_bytes()))
+}
+
+/// Counts the doorbells that killed processes of this home have left, and removes them if `remove` is set.
+pub(crate) fn sweep_doorbells(env: &Env, remove: bool) -> usize {
+    tenure_sqlite::sweep_doorbells(&doorbells(env), &doorbell_prefix(env), remove)
 }
 
 /// The folder for sockets: that of this login, else the one for temporary files.

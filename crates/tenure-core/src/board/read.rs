@@ -117,9 +117,7 @@ pub fn read(view: &dyn View, asking: &Asking<'_>, query: &Query) -> Result<Rows>
     let counts = view.count_tasks()?;
     let limit = usize::try_from(query.list_rows).unwrap_or(usize::MAX);
     let mut tickets = view.all_tickets()?;
-    tickets.retain(|ticket| {
-        ticket.resource != Resource::messages() && ticket.is_fresh(now) && !viewer.is_dead(&ticket.process)
-    });
+    tickets.retain(|ticket| ticket.is_fresh(now) && !viewer.is_dead(&ticket.process));
     let used = view.usage_since(now.before(DAY))?;
     Ok(Rows {
         now,

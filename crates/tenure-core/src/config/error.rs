@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::origin::Origin;
+use crate::hints::{self, Hint};
 use crate::yaml::YamlError;
 
 /// A position in a file. Line and column are counted from 1; columns count characters.
@@ -67,7 +68,7 @@ pub enum ConfigError {
     #[error("The key {key:?} at {at} was already given at {first}.")]
     DuplicateKey { key: String, at: Position, first: Position },
 
-    #[error("Unknown key {key:?}{location}. {}", did_you_mean(.nearest.as_deref()))]
+    #[error("Unknown key {key:?}{location}.{}", did_you_mean(.nearest.as_deref()))]
     UnknownKey { key: String, location: Location, nearest: Option<String> },
 
     #[error("{}{location} must be {expected}, but is {got}.", .key.escape_debug())]
@@ -79,7 +80,7 @@ pub enum ConfigError {
     #[error("{key} is a group of settings; name one of its keys.")]
     NotAValue { key: String },
 
-    #[error("Cannot set {key} in place: {reason}. Edit the file by hand: `tenure config edit`.")]
+    #[error("Cannot set {key} in place: {reason}.")]
     CannotEdit { key: String, reason: String },
 }
 
@@ -102,6 +103,15 @@ impl ConfigError {
             }
             Self::UnknownKey { location: Location::File(at), .. }
             | Self::BadValue { location: Location::File(at), .. } => Some(*at),
+            _ => None,
+        }
+    }
+
+    /// What to do next, if a command helps.
+    pub fn hint(&self) -> Option<Hint> {
+        match self {
+            // With an error in a file, the settings cannot be listed.
+            Self::UnknownKey { nearest: None, .. } if self.is_usage() => Some(hints::list_settings()),
             _ => None,
         }
     }
@@ -139,10 +149,7 @@ impl ConfigError {
 }
 
 fn did_you_mean(nearest: Option<&str>) -> String {
-    match nearest {
-        Some(nearest) => format!("Did you mean {nearest:?}?"),
-        None => "`tenure config show` lists every key.".to_owned(),
-    }
+    nearest.map(|nearest| format!(" Did you mean {nearest:?}?")).unwrap_or_default()
 }
 
 fn list(causes: &[Cause]) -> String {

@@ -57,5 +57,5 @@ pub(crate) use resource::close_if_lapsed;
 pub use resource::{
     acquire_resource, evict_unless_alive, is_live, must_hold, release_resource, renew_resource,
 };
-pub(crate) use wake::{message_arrived, work_appeared};
+pub(crate) use wake::work_appeared;
 pub use work_queue::{Reservation, Reservations, next_for_newcomer};

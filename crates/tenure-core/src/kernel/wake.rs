@@ -61,18 +61,6 @@ fn without_dead(tx: &mut dyn Tx, viewer: &Viewer, tickets: Vec<Ticket>) -> Resul
     Ok(rest)
 }
 
-/// Wakes the processes that wait for messages to this recipient; without a recipient, all of them.
-pub(crate) fn message_arrived(tx: &mut dyn Tx, viewer: &Viewer, to: Option<&str>) -> Result<()> {
-    for ticket in super::queue::waiters_before(tx, viewer, &Resource::messages(), None)? {
-        if to.is_none_or(|to| to == ticket.holder.id)
-            && let Some(doorbell) = ticket.doorbell
-        {
-            tx.ring(&doorbell);
-        }
-    }
-    Ok(())
-}
-
 /// Wakes the supervisor of an evicted lease, so that it stops at once instead of at its next heartbeat.
 pub(super) fn holder(tx: &mut dyn Tx, lease: &Lease) {
     if let Some(doorbell) = &lease.doorbell {

@@ -3,18 +3,15 @@
 
 use serde_json::json;
 
-use crate::context::Context;
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::hints;
 use crate::id::TaskId;
-use crate::kernel;
 use crate::store::{Message, Tx};
 use crate::text;
 
 pub fn send_message(
     tx: &mut dyn Tx,
-    ctx: &Context<'_>,
     task: Option<&TaskName>,
     from: &str,
     to: Option<&str>,
@@ -36,8 +33,6 @@ pub fn send_message(
     let mut event = NewEvent::new(EventKind::MessageSent, from).detail(json!({"message": number, "to": to}));
     event.task = id.as_ref();
     tx.append(event)?;
-    let viewer = ctx.viewer(tx, None)?;
-    kernel::message_arrived(tx, &viewer, to)?;
     Ok(Message {
         id: number,
         task: task.cloned(),

@@ -65,7 +65,7 @@ pub fn unexpected(what: impl std::fmt::Display) -> Error {
 }
 
 fn name_row(error: Error, table: &Table, row: Reader<'_>) -> Error {
-    let Error::StoreDamaged { message, hint } = error else { return error };
+    let Error::StoreDamaged { message, advice } = error else { return error };
     let key = |column: &Column| {
         let value = match column.kind {
             CellKind::Text => row.optional_text(*column).ok()?.map(|text| format!("{text:?}")),
@@ -76,7 +76,7 @@ fn name_row(error: Error, table: &Table, row: Reader<'_>) -> Error {
         Some(format!("{} {}", column.name, value?))
     };
     let keys: Vec<String> = table.key.iter().filter_map(key).collect();
-    Error::StoreDamaged { message: format!("{message} (table {}, {})", table.name, keys.join(", ")), hint }
+    Error::StoreDamaged { message: format!("{message} (table {}, {})", table.name, keys.join(", ")), advice }
 }
 
 pub(super) fn json<T: Serialize>(value: &T) -> Result<String> {

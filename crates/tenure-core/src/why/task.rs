@@ -92,7 +92,7 @@ fn section_in_the_way(view: &dyn View, asking: &Asking<'_>, task: &Task) -> Resu
     }
     let rest = format_rounded(lease.expires_at.since(view.now()));
     let sentence = format!(
-        "Its section {} is held by {} for at most another {rest}.",
+        "Its section {} is serial, and {} works in it, for at most another {rest}.",
         section.name,
         words::holder(&lease)
     );

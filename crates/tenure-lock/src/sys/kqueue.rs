@@ -38,6 +38,11 @@ impl EventQueue {
         self.watch_file(file, UNLOCKED)
     }
 
+    /// Reports when an open file grows, and when it is removed or renamed, until it is closed.
+    pub fn watch_growth(&self, file: &File) -> io::Result<()> {
+        self.watch_file(file, VnodeEvents::WRITE | VnodeEvents::EXTEND)
+    }
+
     fn watch_file(&self, file: &File, changes: VnodeEvents) -> io::Result<()> {
         let flags = changes | VnodeEvents::DELETE | VnodeEvents::RENAME;
         self.add(EventFilter::Vnode { vnode: file.as_raw_fd(), flags }, EventFlags::ADD | EventFlags::CLEAR)

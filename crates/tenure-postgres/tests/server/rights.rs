@@ -82,7 +82,7 @@ fn a_server_without_a_free_connection_is_reported_as_such_and_waited_for() {
     let error = open(Duration::from_millis(200)).unwrap_err();
     assert!(error.to_string().contains("has no free connection: too many connections for role"), "{error}");
     assert!(
-        matches!(&error, tenure_core::Error::Store { hint: Some(hint), .. } if hint.contains("max_connections")),
+        matches!(&error, tenure_core::Error::Store { advice: Some(advice), .. } if advice.note.as_ref().is_some_and(|note| note.contains("max_connections"))),
         "{error:?}"
     );
     let waiting = std::thread::scope(|scope| {

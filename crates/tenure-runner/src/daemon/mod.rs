@@ -214,12 +214,24 @@ impl std::fmt::Debug for RunnerContext<'_> {
     }
 }
 
+/// How many tasks a runner has left in each status. A task that was attempted several times counts once.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct TaskCounts {
+    pub completed: u32,
+    pub review: u32,
+    pub failed: u32,
+    pub skipped: u32,
+    /// The tasks that the runner has returned.
+    pub pending: u32,
+}
+
 /// The result of a run.
 #[derive(Debug, Clone)]
 pub struct RunnerSummary {
     pub runner: Runner,
-    pub completed: u32,
-    pub failed: u32,
+    pub tasks: TaskCounts,
+    /// Whether the last attempt at a task has failed.
+    pub has_failures: bool,
     /// The signal that stopped the runner.
     pub stopped_by: Option<i32>,
 }
@@ -243,7 +255,7 @@ pub fn run(cx: &RunnerContext<'_>, started: &mut dyn FnMut(&Runner)) -> Result<R
     };
     // A runner that was stopped leaves an interrupted session, which can be resumed.
     let session = match &worked {
-        Ok(counts) if counts.stopped_by.is_some() => SessionState::Open,
+        Ok(outcome) if outcome.stopped_by.is_some() => SessionState::Open,
         Ok(_) => SessionState::Completed,
         Err(_) => SessionState::Failed,
     };
@@ -255,11 +267,11 @@ pub fn run(cx: &RunnerContext<'_>, started: &mut dyn FnMut(&Runner)) -> Result<R
         cx.log.line("Runner ended");
         cx.callbacks.notify(RunnerEvent::RunnerStopped(&slot.runner));
     }
-    let counts = worked?;
+    let outcome = worked?;
     Ok(RunnerSummary {
         runner: slot.runner,
-        completed: counts.completed,
-        failed: counts.failed,
-        stopped_by: counts.stopped_by,
+        tasks: outcome.counts(),
+        has_failures: outcome.has_failures(),
+        stopped_by: outcome.stopped_by,
     })
 }

@@ -48,9 +48,13 @@ pub(super) fn acquire(cx: &RunnerContext<'_>) -> Result<RunnerSlot> {
     let asked = BootTime::now();
     let taken = cx.store.write(Durability::Power, |tx| {
         let mut refusal: Option<Box<Locked>> = None;
+        let name = match cx.options.slots {
+            ..=1 => String::new(),
+            slots => format!("all {slots} runners of this project are running"),
+        };
         for number in 0..cx.options.slots.max(1) {
             let resource = Resource::new(ResourceKind::Runner, number.to_string());
-            match kernel::acquire_resource(tx, &cx.exec.ctx, &caller, &resource, "of this project", &terms)? {
+            match kernel::acquire_resource(tx, &cx.exec.ctx, &caller, &resource, &name, &terms)? {
                 Ok(lease) => {
                     let now = tx.now();
                     let plan = &cx.options.session;

@@ -1,6 +1,7 @@
 //! The runner's loop: check the exclusive lock, pick a task, check the lock again, run the attempt, record its
 //! outcome, and repeat until nothing is left.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use tenure_core::holder::Caller;
@@ -11,26 +12,65 @@ use tenure_core::rules::{Step, checkpoint};
 use tenure_core::runner::{Runner, RunnerStatus};
 use tenure_core::session::Current;
 use tenure_core::store::{ClaimHint, ClaimTarget, Durability, LeaseFilter, Tx};
-use tenure_core::task::TaskStatus;
+use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Result, Timestamp, reference};
 
 use super::pick_work::{Pick, pick_work, section_of};
 use super::renew_slot::{SLOT_TAKEN, SlotHeartbeat};
 use super::slot::{RunnerSlot, announce, save_status};
 use super::waiting::Wait;
-use super::{Purpose, RunnerContext, agent, log, parking};
+use super::{Purpose, RunnerContext, TaskCounts, agent, log, parking};
 use crate::database::DatabaseFile;
 use crate::exclusion;
 use crate::outage::is_outage;
 use crate::retention::PruneSchedule;
 use crate::supervise::CommandEnd;
 
-/// The numbers of a run, and how it was stopped.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct RunCounts {
-    pub(super) completed: u32,
-    pub(super) failed: u32,
+/// The tasks of a run, and how it was stopped.
+#[derive(Debug, Default)]
+pub(super) struct RunOutcome {
+    /// How the last attempt at each task ended.
+    tasks: BTreeMap<TaskId, AttemptResult>,
     pub(super) stopped_by: Option<i32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct AttemptResult {
+    status: TaskStatus,
+    has_failed: bool,
+}
+
+impl RunOutcome {
+    fn record(&mut self, task: &Task, purpose: Purpose, is_unreported: bool) {
+        let has_failed = match task.status {
+            TaskStatus::Completed | TaskStatus::Review => false,
+            // A rejected review sends the task back, which is no failure of the reviewer.
+            TaskStatus::Pending if purpose == Purpose::Review => false,
+            // The agent is asked, or a person decides.
+            _ => !is_unreported,
+        };
+        self.tasks.insert(task.id.clone(), AttemptResult { status: task.status, has_failed });
+    }
+
+    pub(super) fn counts(&self) -> TaskCounts {
+        let mut counts = TaskCounts::default();
+        for result in self.tasks.values() {
+            let count = match result.status {
+                TaskStatus::Completed => &mut counts.completed,
+                TaskStatus::Review => &mut counts.review,
+                TaskStatus::Failed => &mut counts.failed,
+                TaskStatus::Skipped => &mut counts.skipped,
+                TaskStatus::Pending | TaskStatus::InProgress => &mut counts.pending,
+            };
+            *count += 1;
+        }
+        counts
+    }
+
+    /// Whether the last attempt at a task has failed.
+    pub(super) fn has_failures(&self) -> bool {
+        self.tasks.values().any(|result| result.has_failed)
+    }
 }
 
 /// What the loop does next.
@@ -43,7 +83,7 @@ pub(super) enum Flow {
 pub(super) struct RunnerLoop<'a, 's> {
     pub(super) cx: &'a RunnerContext<'s>,
     pub(super) heartbeat: &'a SlotHeartbeat,
-    counts: RunCounts,
+    outcome: RunOutcome,
     /// The serial section kept from task to task.
     pub(super) section: Option<Lease>,
     pub(super) ticket: Option<(i64, Resource)>,
@@ -66,11 +106,11 @@ pub(super) fn run_loop(
     cx: &RunnerContext<'_>,
     slot: &mut RunnerSlot,
     heartbeat: &SlotHeartbeat,
-) -> Result<RunCounts> {
+) -> Result<RunOutcome> {
     let mut this = RunnerLoop {
         cx,
         heartbeat,
-        counts: RunCounts::default(),
+        outcome: RunOutcome::default(),
         section: None,
         ticket: None,
         idle_since: None,
@@ -89,7 +129,7 @@ pub(super) fn run_loop(
         match cycle {
             Ok(Flow::Again) => {}
             Ok(Flow::Stop(signal)) => {
-                this.counts.stopped_by = Some(signal);
+                this.outcome.stopped_by = Some(signal);
                 break Ok(());
             }
             Ok(Flow::End) => break Ok(()),
@@ -97,7 +137,7 @@ pub(super) fn run_loop(
         }
     };
     this.release_all();
-    outcome.map(|()| this.counts)
+    outcome.map(|()| this.outcome)
 }
 
 impl RunnerLoop<'_, '_> {
@@ -302,6 +342,7 @@ impl RunnerLoop<'_, '_> {
         };
         match &report.ended {
             CommandEnd::Lost(loss) => {
+                self.outcome.tasks.remove(&task.id);
                 log.line(&format!("Lost {}: {loss}; its agent was ended and nothing was changed", task.key));
                 self.cx.callbacks.notify(super::RunnerEvent::LeaseLost(task));
                 if loss.is_store_gone() {
@@ -331,9 +372,9 @@ impl RunnerLoop<'_, '_> {
                     // Neither completed nor failed: the agent is asked, or a person decides.
                     "Ended"
                 } else {
-                    self.count(task.status, purpose);
                     verb_for(purpose, task.status)
                 };
+                self.outcome.record(task, purpose, report.is_unreported());
                 log.line(&format!("{verb} {}: {}", task.key, report.sentence()));
                 log.line("Released task lock");
                 // The command with which the agent reported its outcome has run the hooks.
@@ -365,15 +406,6 @@ impl RunnerLoop<'_, '_> {
         self.cx.log.line(&format!("Lock exists but expired ({why})"));
         self.cx.log.line("Claiming expired lock");
         self.cx.log.line(&format!("Resuming/restarting {}", grant.task.title));
-    }
-
-    fn count(&mut self, status: TaskStatus, purpose: Purpose) {
-        match status {
-            TaskStatus::Completed | TaskStatus::Review => self.counts.completed += 1,
-            // A rejected review sends the task back, which is no failure.
-            TaskStatus::Pending if purpose == Purpose::Review => {}
-            _ => self.counts.failed += 1,
-        }
     }
 
     fn return_task(&self, slot: &RunnerSlot, grant: &Grant, why: &str) -> Result<()> {

@@ -13,6 +13,13 @@ mod system;
 #[path = "macos.rs"]
 mod system;
 
+#[cfg(target_os = "linux")]
+#[path = "inotify.rs"]
+mod growth;
+#[cfg(not(any(target_os = "linux", windows)))]
+#[path = "kqueue.rs"]
+mod growth;
+
 #[cfg(unix)]
 mod terminal;
 #[cfg(unix)]
@@ -24,6 +31,8 @@ mod simulation;
 #[cfg(all(unix, any(not(target_os = "linux"), feature = "simulation")))]
 mod verified;
 
+#[cfg(unix)]
+pub(crate) use growth::GrowthWatch;
 pub use system::*;
 #[cfg(unix)]
 pub(crate) use terminal::Foreground;

@@ -37,6 +37,24 @@ impl Signal {
     pub const TERM: Self = Self("SIGTERM");
 }
 
+/// Never made: logs are polled here.
+#[derive(Debug)]
+pub(crate) enum GrowthWatch {}
+
+impl GrowthWatch {
+    pub(crate) fn new() -> io::Result<Self> {
+        Err(unsupported())
+    }
+
+    pub(crate) fn restart(&mut self, _path: &Path) -> io::Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        match *self {}
+    }
+}
+
 fn unsupported() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "not on Windows yet, use WSL")
 }

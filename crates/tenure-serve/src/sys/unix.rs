@@ -22,6 +22,14 @@ impl Watched {
     pub(crate) async fn readable(&self) {
         let _ = self.0.readable().await;
     }
+
+    /// Like `readable`, for a descriptor whose reports are read after each return.
+    #[cfg(feature = "web")]
+    pub(crate) async fn reported(&self) {
+        if let Ok(mut ready) = self.0.readable().await {
+            ready.clear_ready();
+        }
+    }
 }
 
 /// Returns at SIGTERM, SIGINT or SIGHUP.

@@ -16,6 +16,12 @@ impl Watched {
     pub(crate) async fn readable(&self) {
         match self.0 {}
     }
+
+    #[cfg(feature = "web")]
+    #[expect(clippy::unused_async, reason = "the same signature as on Unix")]
+    pub(crate) async fn reported(&self) {
+        match self.0 {}
+    }
 }
 
 /// Returns at Ctrl+C.

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 pub const HANDOFF_BOUNDS: [f64; 10] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
 
 /// How long it took from the end of one lease to the grant of the same resource to a waiter.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Histogram {
     /// How many durations are at most each of [`HANDOFF_BOUNDS`], without those of smaller bounds.
     pub counts: [u64; HANDOFF_BOUNDS.len()],

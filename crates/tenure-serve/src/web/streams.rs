@@ -4,23 +4,25 @@
 //! stream is closed for another one reads at intervals until it is looked at again.
 
 use std::convert::Infallible;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::response::sse::Event;
 use futures::Stream;
 use futures::future::BoxFuture;
+use tenure_runner::LogWatch;
 use tokio::sync::oneshot;
 
 use super::hub::Watcher;
+use crate::sys::Watched;
 
 /// Streams of one session.
 const MOST_STREAMS: usize = 4;
 /// Streams of all sessions.
 const MOST_IN_ALL: usize = 256;
-/// How often the size of a log is read.
-const LOG_INTERVAL: Duration = Duration::from_millis(300);
+/// The shortest time between two reports that a log has grown.
+const LOG_PAUSE: Duration = Duration::from_millis(300);
 /// A page reads again after this long, because leases expire without a change in the store.
 const TICK: Duration = Duration::from_mins(1);
 
@@ -73,27 +75,46 @@ struct Source {
     watcher: Watcher,
     closed: oneshot::Receiver<()>,
     find_log: Option<FindLog>,
-    log: Option<LogSize>,
+    log: Option<Log>,
     /// The stream has said that it is crowded out, and ends.
     is_over: bool,
 }
 
-/// The size of a log when it was read last.
-struct LogSize {
-    path: PathBuf,
+/// The log that a page shows, and its size when the page was asked to read it.
+struct Log {
+    watch: LogWatch,
+    /// Reports growth to the executor. `None` where the log has to be polled.
+    reports: Option<Watched>,
     size: Option<u64>,
+    reported_at: Instant,
 }
 
-impl LogSize {
-    fn new(path: PathBuf) -> Self {
-        let mut log = Self { path, size: None };
+impl Log {
+    fn new(path: &Path) -> Self {
+        let watch = LogWatch::new(path);
+        let reports = watch.fd().and_then(|fd| fd.try_clone_to_owned().ok()).and_then(Watched::new);
+        let mut log = Self { watch, reports, size: None, reported_at: Instant::now() };
         log.has_changed();
         log
     }
 
     fn has_changed(&mut self) -> bool {
-        let size = std::fs::metadata(&self.path).ok().map(|found| found.len());
+        self.watch.clear();
+        let size = std::fs::metadata(self.watch.path()).ok().map(|found| found.len());
         std::mem::replace(&mut self.size, size) != size
+    }
+
+    /// Returns when the log may have grown.
+    async fn reported(&self) {
+        // A system that has a watch but no way to wait for it here is polled.
+        let recheck = if self.reports.is_some() { self.watch.recheck() } else { LOG_PAUSE };
+        let reported = async {
+            match &self.reports {
+                Some(reports) => reports.reported().await,
+                None => futures::future::pending().await,
+            }
+        };
+        drop(tokio::time::timeout(recheck, reported).await);
     }
 }
 
@@ -114,7 +135,13 @@ pub(crate) fn events(
         let find_log = source.find_log.as_ref().filter(|_| woken == Woken::Changed);
         if let Some(found) = find_log.map(|find| find()) {
             // The size is read before the page is, so that no growth is missed.
-            source.log = found.await.map(LogSize::new);
+            source.log = match (found.await, source.log.take()) {
+                (Some(path), Some(mut log)) if log.watch.path() == path => {
+                    log.has_changed();
+                    Some(log)
+                }
+                (path, _) => path.as_deref().map(Log::new),
+            };
         }
         source.is_over = woken == Woken::Crowded;
         let name = if source.is_over { "crowded" } else { "changed" };
@@ -143,11 +170,16 @@ async fn next(source: &mut Source) -> Option<Woken> {
     }
 }
 
-async fn grown(log: &mut Option<LogSize>) {
+async fn grown(log: &mut Option<Log>) {
     let Some(log) = log else { return futures::future::pending().await };
     loop {
-        tokio::time::sleep(LOG_INTERVAL).await;
+        log.reported().await;
+        let pause = LOG_PAUSE.saturating_sub(log.reported_at.elapsed());
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
         if log.has_changed() {
+            log.reported_at = Instant::now();
             return;
         }
     }

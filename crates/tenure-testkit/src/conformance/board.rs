@@ -76,8 +76,7 @@ pub(super) fn a_board_shows_holders_waiters_and_what_waits_for_a_person(fresh: &
     };
     f.write(|tx| note_ending(tx, &f.context(), &scope, &f.bare("runner"), &ended)).unwrap();
     let me = Holder::person("me@here");
-    f.write(|tx| send_message(tx, &f.context(), None, "ann", Some("me@here"), "which colour?").map(drop))
-        .unwrap();
+    f.write(|tx| send_message(tx, None, "ann", Some("me@here"), "which colour?").map(drop)).unwrap();
 
     let board = board_of(&f, Some(&me), &Query::default());
     let held: Vec<_> =

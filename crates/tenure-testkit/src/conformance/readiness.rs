@@ -4,7 +4,7 @@ use tenure_core::ErrorCode;
 use tenure_core::holder::Caller;
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::kernel::{self, Terms, Verdict};
-use tenure_core::lease::Resource;
+use tenure_core::lease::{Resource, ResourceKind};
 use tenure_core::section::SectionMode;
 use tenure_core::store::{ClaimHint, ClaimTarget, SectionEdit, TaskEdit, TaskFilter};
 use tenure_core::task::TaskStatus;
@@ -242,7 +242,7 @@ pub(super) fn next_claims_the_first_task_of_the_listing_in_any_situation(fresh: 
             f.world.kill(7);
         }),
         ("a queue for something else", |f| {
-            drop(f.wait_for(&f.worker("ann", 7), &Resource::messages(), "no"));
+            drop(f.wait_for(&f.worker("ann", 7), &Resource::new(ResourceKind::Session, "s"), "no"));
         }),
         ("a held section", |f| {
             f.edit("A", &TaskEdit { section: Some(Some(f.section("S").id)), ..TaskEdit::default() });

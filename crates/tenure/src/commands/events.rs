@@ -17,9 +17,9 @@ use crate::follow::Follower;
 use crate::interrupt::Interrupts;
 use crate::local_time::LocalTime;
 use crate::report::{CommandResult, Report};
-use crate::short_id::ShortIds;
 use crate::table::cut_to;
 use crate::text::{Style, Text};
+use tenure_core::short_id::ShortIds;
 
 /// Show the event feed, and with --follow new events as they happen
 ///

@@ -196,8 +196,9 @@ pub(crate) fn identify(app: &App<'_>, paths: &ProjectPaths, name: Option<&str>) 
     let id = app.env.ids.uuid();
     for (key, value) in [("project.id", Some(id.as_str())), ("project.name", name)] {
         let Some(value) = value else { continue };
-        text =
-            config::set(&text, key, value).map_err(|e| Report::config(&e, Some(&path.to_string_lossy())))?;
+        text = config::set(&text, key, value).map_err(|error| {
+            Report::config(&error, Some(&path.to_string_lossy())).hint(hints::edit_by_hand(""))
+        })?;
     }
     write_config(app, paths, &text)
 }

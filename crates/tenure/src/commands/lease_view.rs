@@ -4,7 +4,7 @@ pub(crate) use tenure_core::why::{remaining, resource_name};
 
 use tenure_core::lease::Lease;
 
-use crate::short_id::ShortIds;
+use tenure_core::short_id::ShortIds;
 
 /// `agent A1` or `runner f47ac10b (pid 123 on host)`.
 pub(crate) fn holder(lease: &Lease) -> String {

@@ -127,6 +127,9 @@ pub(crate) fn show(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs)
     let mut text = Text::new();
     text.styled(Style::Bold, name.clone().unwrap_or_default())
         .and(Style::Dim, format!("  {}", open.paths.root.display()));
+    if open.source.is_on_server() {
+        text.styled(Style::Dim, format!("Store: {}", open.source.shown()));
+    }
     text.blank();
     text.styled(Style::Bold, "Tasks");
     for status in TaskStatus::ALL {

@@ -96,7 +96,7 @@ fn a_damaged_truncated_or_missing_database_is_restored_and_the_damaged_one_is_ke
         let there = env.path(DATABASE).exists();
         if there {
             let failed = env.run(&["tasks", "list"]);
-            assert!(failed.err.contains("tenure store restore FILE"), "{failed}");
+            assert!(failed.err.contains("  restore a backup: tenure store restore --help"), "{failed}");
         }
         env.ok(&["store", "restore", "saved"]);
         assert_eq!(listed(&env), ["One"]);

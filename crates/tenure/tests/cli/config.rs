@@ -83,7 +83,7 @@ fn set_refuses_yaml_it_cannot_edit_and_leaves_the_file_unchanged() {
         env.write("work/.tenure/config.yaml", text);
         let before = env.snapshot();
         let ran = env.run(&["config", "set", key, "claude"]).exits(3);
-        assert!(ran.err.contains("Edit the file by hand: `tenure config edit`"), "{ran}");
+        assert!(ran.err.contains("  edit the file by hand: tenure config edit"), "{ran}");
         assert_eq!(env.snapshot(), before, "{ran}");
     }
 }

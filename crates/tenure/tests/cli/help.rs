@@ -65,6 +65,17 @@ fn the_global_options_are_named_and_not_repeated() {
 }
 
 #[test]
+fn hidden_options_are_in_no_help() {
+    let env = TestEnv::new();
+    for words in [&["runners", "start"][..], &["runners", "wakeup"], &["resume"]] {
+        for flag in ["-h", "--help"] {
+            let help = env.ok(&[words, &[flag]].concat()).out;
+            assert!(!help.contains("used internally"), "{help}");
+        }
+    }
+}
+
+#[test]
 fn hidden_commands_are_never_suggested() {
     let env = TestEnv::new();
     for word in ["stats", "start", "start-attmpt", "keep-leese", "claude-hok"] {

@@ -53,6 +53,8 @@ fn a_project_survives_the_copy_to_a_server_and_back() {
     let refused = project.run(&["--json", "store", "copy", "--to", &url]);
     assert_eq!(refused.code, Some(6), "a task is held: {refused:?}");
     assert_eq!(refused.json()["error"]["details"]["lockedBy"], "bob");
+    let said = project.run(&["store", "copy", "--to", &url]).err;
+    assert!(said.contains("A store can be copied only while nothing is held."), "{said}");
     project.ok(&["tasks", "release", "F5", "--agent", "bob"]);
 
     let before = seen(&project);

@@ -107,3 +107,22 @@ fn an_idle_follower_sleeps() {
         });
     }
 }
+
+/// With the poll interval of half a second, a waiter that polled would go to sleep at least six times in three seconds.
+#[test]
+fn an_idle_waiter_for_messages_sleeps_until_its_message_arrives() {
+    let project = Project::new().configured("locking: {pollInterval: 500ms}");
+    let waiter = project.spawn(&["msg", "wait", "--to", "eve", "--for", "5m", "--json"]);
+    until_within(WOKEN, "the waiter does nothing for three seconds", || {
+        let before = sleeps(waiter.pid());
+        std::thread::sleep(Duration::from_secs(3));
+        sleeps(waiter.pid()) == before
+    });
+    assert_eq!(project.ok(&["status"])["waiting"], 0, "it is not in the queue for work");
+    project.ok(&["msg", "send", "--to", "bob", "-m", "not for her"]);
+    project.ok(&["msg", "send", "--to", "eve", "-m", "for her"]);
+    let begun = Instant::now();
+    let end = waiter.end();
+    assert!(begun.elapsed() < WOKEN, "the message was found by the read of each minute");
+    assert_eq!(end.data()["messages"][0]["text"], "for her");
+}

@@ -43,3 +43,20 @@ fn more_waiters_than_connections_leave_the_server_usable_and_are_served() {
         project.ok(&["tasks", "release", "F1", "--agent", &name]);
     }
 }
+
+#[test]
+fn more_message_waiters_than_connections_leave_the_server_usable_and_get_their_message() {
+    let cluster = Cluster::private(&["fsync=off", "max_connections = 12"]);
+    let project = Project::bare_on(Some(cluster.url()));
+    project.ok(&["init"]);
+    let project = project.configured("store: {maxListeners: 3}\nlocking: {pollInterval: 1s}");
+    let waiters: Vec<Running> =
+        (0..WAITERS).map(|_| project.spawn(&["msg", "wait", "--to", "eve", "--for", "5m"])).collect();
+    let kept = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' \
+                AND backend_start < now() - interval '3 s'";
+    until("only three keep a connection", || cluster.sql("postgres", kept) == "3");
+    project.ok(&["msg", "send", "--to", "eve", "-m", "hello"]);
+    for waiter in waiters {
+        assert_eq!(waiter.end().code, Some(0));
+    }
+}

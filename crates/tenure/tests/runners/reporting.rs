@@ -112,7 +112,7 @@ fn an_agent_that_does_not_report_is_asked_once_in_its_own_conversation() {
     let task = project.show("A");
     assert_eq!((task["status"].as_str(), task["attempts"].as_u64()), (Some("completed"), Some(0)), "{task}");
     assert_eq!(project.marks("args"), ["", "--resume c0ffee"]);
-    assert!(ran.out.contains("1 completed, 0 not"), "{}", ran.out);
+    assert!(ran.out.contains("Tasks: 1 completed.\n"), "{}", ran.out);
     let prompts = project.marks("prompts").join("\n");
     assert!(prompts.contains("You ended without a report on task A."), "{prompts}");
     assert_eq!(project.moves("A", "review"), 0);
@@ -183,7 +183,7 @@ fn after_a_limit_the_same_conversation_goes_on() {
     std::fs::remove_file(project.shared("limit")).unwrap();
     let ran = project.work(&[]);
     assert_eq!((ran.code, project.status("A").as_str()), (Some(0), "completed"));
-    assert!(ran.out.contains("1 completed, 0 not") && ran.err.contains("Completed A"), "{ran:?}");
+    assert!(ran.out.contains("Tasks: 1 completed.\n") && ran.err.contains("Completed A"), "{ran:?}");
     assert_eq!(project.ok(&["status"])["parked"], json!([]), "the account works again");
     assert_eq!(project.marks("args"), ["", "--resume ad190932-e601-4afd-a7dc-ee130ce44af9"]);
 }

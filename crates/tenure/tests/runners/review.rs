@@ -119,6 +119,26 @@ fn a_reviewers_exit_code_approves_or_rejects_and_never_fails_the_task() {
         "{works:?}"
     );
     assert!(ran.err.contains("Rejected B"), "{}", ran.err);
+    // Six attempts, two tasks.
+    assert_eq!(ran.out.lines().last(), Some("Tasks: 1 completed, 1 failed."), "{ran:?}");
+}
+
+#[test]
+fn the_summary_counts_each_task_once_by_its_status() {
+    let project = Project::with("runners: {preset: pretend, killGrace: 300ms}\nreview: {enabled: true}");
+    project.task("A", &["tenure task done A"]);
+    project.task("B", &["tenure task fail B -m no"]);
+    project.task("C", &["tenure task done C"]);
+    let ran = project.work(&["--json"]);
+    let data = ran.json()["data"].clone();
+    let count = |name: &str| data[name].as_u64();
+    assert_eq!(
+        (count("completed"), count("failed"), count("pending")),
+        (Some(0), Some(1), Some(0)),
+        "{ran:?}"
+    );
+    assert_eq!((count("review"), count("skipped")), (Some(2), Some(0)), "{ran:?}");
+    assert_eq!(project.work(&[]).out, "No task was worked on.\n");
 }
 
 #[test]

@@ -39,6 +39,7 @@ fn with_two_slots_a_second_runner_starts_and_a_third_is_refused() {
     let second = project.runner(&["--idle-timeout", "10m"]);
     let third = project.run(&["runners", "start"]);
     assert_eq!(third.code, Some(6), "{third:?}");
+    assert!(third.err.contains("all 2 runners of this project are running, among them "), "{third:?}");
     project.ok(&["runners", "stop"]);
     assert_eq!((first.end().code, second.end().code), (Some(0), Some(0)));
     let fourth = project.work(&[]);

@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use tenure_testkit::cli::{processes, until};
+use tenure_testkit::cli::{Running, processes, until};
 
 use crate::machine::Machine;
 
@@ -48,7 +48,45 @@ fn doctor_finds_and_fixes_what_a_killed_runner_left_and_touches_no_live_runner()
     assert_eq!(project.status("A"), "pending");
     assert!(processes::is_alive(living));
     assert_eq!(other.status("B"), "in_progress");
-    assert_eq!(project.run(&["doctor"]).code, Some(0));
+    let sound = project.run(&["doctor"]);
+    assert_eq!(sound.code, Some(0));
+    // A store that is not the project's own file is named.
+    let is_on_server = machine.server().is_some();
+    assert_eq!(sound.out.contains("are consistent at postgres://"), is_on_server, "{sound:?}");
+    let status = project.run(&["status"]).out;
+    assert_eq!(status.contains("\nStore: postgres://"), is_on_server, "{status}");
     machine.give("go");
     other.wait_until("B", "completed");
+}
+
+#[test]
+fn doctor_reports_and_removes_only_the_sockets_of_its_own_home() {
+    let machine = Machine::new();
+    let project = machine.project("p");
+    project.task("A", &["wait go"]);
+    project.ok(&["tasks", "claim", "A", "--agent", "ann"]);
+    let waiter = project.spawn(&["tasks", "claim", "A", "--agent", "bob", "--wait"]);
+    until("bob waits", || project.run(&["why", "A"]).out.contains("1 waiting"));
+    waiter.signal(Signal::KILL);
+    waiter.end();
+    let sockets = |home: &str, args: &[&str]| {
+        let mut command = project.command(args);
+        command.env("TENURE_HOME", machine.path(home));
+        let answer = Running::start(command).end().json();
+        let findings = answer["data"]["findings"]
+            .as_array()
+            .or_else(|| answer["error"]["details"]["findings"].as_array());
+        let of = findings.unwrap().iter().filter(|finding| finding["check"] == "sockets");
+        of.map(|finding| finding["sentence"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let own = machine.tenure_home();
+    let own = own.to_str().unwrap();
+    // With a server, processes are woken through their connections.
+    let left: &[&str] =
+        if machine.server().is_some() { &[] } else { &["1 socket of a killed process is left over"] };
+    assert_eq!(sockets(own, &["--json", "doctor"]), left);
+    assert!(sockets("another-home", &["--json", "doctor", "--fix"]).is_empty());
+    assert_eq!(sockets(own, &["--json", "doctor"]), left, "another home's --fix must not remove it");
+    assert!(sockets(own, &["--json", "doctor", "--fix"]).is_empty());
+    assert!(sockets(own, &["--json", "doctor"]).is_empty());
 }

@@ -1,6 +1,7 @@
 // One scene in a real browser. usage: node browser.mjs SCENE TENURE PROJECT PACKAGES CHROMIUM SCREENS
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
+import fs from 'node:fs';
 import http from 'node:http';
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -346,6 +347,7 @@ const scenes = {
     const made = await context(), home = await signIn(made, server);
     const board = home.url(), state = await made.storageState();
     const pages = { board, sections: board + '?by=section&done=1', task: board + 't/EVIL', held: board + 't/T1', runners: board + 'runners', queue: board + 'queue', accounts: board + 'accounts', jobs: board + 'jobs', events: board + 'events', projects: server.url + '/projects', login: server.url + '/login' };
+    const looks = {};
     for (const colorScheme of ['light', 'dark']) {
       for (const width of [360, 1280]) {
         const looked = await context({ colorScheme, storageState: state, viewport: { width, height: width === 360 ? 740 : 800 }, reducedMotion: 'reduce' });
@@ -359,18 +361,115 @@ const scenes = {
           const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
           const told = found.violations.map(one => `${one.id}: ${one.nodes.map(node => node.html + ' ' + node.failureSummary).slice(0, 3).join(' | ')}`);
           assert.deepEqual(told, [], `${name}, ${colorScheme}, ${width} px`);
+          const layout = await page.evaluate(measureLayout);
+          assert.deepEqual(layout.defects, [], `${name}, ${colorScheme}, ${width} px`);
+          const text = masked(await page.locator('body').ariaSnapshot());
+          const kept = looks[name] ??= { text };
+          if (kept.text !== text) assert.deepEqual(text.split('\n'), kept.text.split('\n'), `the text of ${name} depends on the width or the colours`);
+          (kept.places ??= {})[width] = layout.places;
+          (kept.colours ??= {})[colorScheme] = layout.colours;
           await page.screenshot({ path: path.join(screens, `${name}-${width}-${colorScheme}.png`), fullPage: true });
         }
         await looked.close();
       }
     }
+    assert.deepEqual(Object.entries(looks).flatMap(([name, look]) => differences(name, look)), [], 'TENURE_UPDATE_LOOKS=1 stores what is right');
     const wide = await context({ storageState: state, viewport: { width: 3840, height: 2160 } });
     const page = await wide.newPage();
     await page.goto(board);
+    const { defects } = await page.evaluate(measureLayout);
+    assert.deepEqual(defects, [], 'the board at 3840 px');
     await page.screenshot({ path: path.join(screens, 'board-3840-light.png') });
     await server.kill('SIGTERM');
   },
 };
+
+// What a page looks like, without what differs between machines: fonts and heights. Runs in the page.
+function measureLayout() {
+  const visible = element => element.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && !element.closest('.unseen, .skip, dialog');
+  const scrolls = (element, to) => {
+    for (let at = element; at && at !== to; at = at.parentElement) if (/auto|scroll|hidden|clip/.test(getComputedStyle(at).overflowX)) return true;
+    return false;
+  };
+  const clamp = element => element.closest('.task, .title, .clamp, .log, .scroll, .project, nav');
+  const defects = [], texts = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode, element = node.parentElement;
+    if (!node.data.trim() || !visible(element)) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const what = node.data.trim().slice(0, 40);
+    for (const box of range.getClientRects()) {
+      if (box.width < 1) continue;
+      if ((box.left < -1 || box.right > innerWidth + 1) && !scrolls(element)) defects.push(`outside of the page: ${what}`);
+      // What is clamped is cut off by its box, and may be larger than what is seen of it.
+      if (!clamp(element)) texts.push({ what, node, box });
+    }
+  }
+  for (let a = 0; a < texts.length; a++) {
+    for (let b = a + 1; b < texts.length; b++) {
+      const [one, other] = [texts[a], texts[b]];
+      if (one.node === other.node) continue;
+      const wide = Math.min(one.box.right, other.box.right) - Math.max(one.box.left, other.box.left);
+      const high = Math.min(one.box.bottom, other.box.bottom) - Math.max(one.box.top, other.box.top);
+      // Lines of text are allowed to touch.
+      if (wide > 2 && high > 4) defects.push(`overlap: ${one.what} / ${other.what}`);
+    }
+  }
+  for (const control of document.querySelectorAll('button, input:not([type=checkbox]), select, textarea, summary, nav a')) {
+    const box = control.getBoundingClientRect();
+    if (visible(control) && box.width && (box.height < 24 || box.width < 24)) defects.push(`too small to press: ${control.outerHTML.slice(0, 80)}`);
+  }
+  const places = {}, colours = {};
+  for (const selector of ['.bar', '.bar nav', 'main', '.stuck', '.attention', '.held', '.columns', '.column', '.card', '.two', '.log', '.scroll', '.problem']) {
+    const shown = [...document.querySelectorAll(selector)].filter(visible);
+    if (!shown.length) continue;
+    // To eighths of the page, so that neither a scroll bar nor a font changes them.
+    const eighths = [...new Set(shown.map(one => one.getBoundingClientRect()).map(box => [box.left, box.right].map(at => Math.round(at * 8 / innerWidth)).join('-')))];
+    places[selector] = eighths.sort().join(' ');
+  }
+  for (const selector of ['body', '.bar', '.bar nav a[aria-current]', 'a.task', '.card', '.column', '.kind', '.pill', '.stuck', '.dim', '.log', 'button', 'button.danger', 'input', 'th', '.problem']) {
+    const found = [...document.querySelectorAll(selector)].find(visible);
+    if (!found) continue;
+    const style = getComputedStyle(found);
+    colours[selector] = `${style.color} on ${style.backgroundColor}`;
+  }
+  return { defects: [...new Set(defects)], places, colours };
+}
+
+// Text without times, names of the machine and random parts.
+function masked(text) {
+  return text
+    .replaceAll(root, 'ROOT')
+    .replace(/\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, 'UUID')
+    .replace(/\bA?[0-9a-fA-F]{8,}\b/g, 'ID')
+    .replace(/\b[\w.-]+@[\w.-]+(:web)?/g, 'USER@HOST')
+    .replace(/\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?Z?/g, 'TIME')
+    .replace(/\b\d\d:\d\d(:\d\d)?\b/g, 'TIME')
+    .replace(/\b(\d+(\.\d+)?(ms|s|m|h|d) ?)+(?=\W|$)/g, 'AGE')
+    .replace(/- status: (live|connecting|paused)/, '- status: LIVE')
+    .replace(/\/p\/[0-9a-f]{12}/g, '/p/ID')
+    .replace(/localhost:\d+/g, 'localhost:PORT');
+}
+
+// The lines that differ from the stored look.
+function differences(name, look) {
+  const folder = path.join(import.meta.dirname, 'looks'), file = path.join(folder, `${name}.txt`);
+  const listed = (title, map) => Object.entries(map).map(([of, values]) =>
+    `## ${title} ${of}\n` + Object.entries(values).map(([selector, value]) => `${selector}: ${value}\n`).join('')).join('\n');
+  const text = `# ${name}\n\n${look.text}\n\n${listed('places in eighths of the width at', look.places)}\n${listed('colours', look.colours)}`;
+  fs.writeFileSync(path.join(screens, `${name}.txt`), text);
+  if (process.env.TENURE_UPDATE_LOOKS) {
+    fs.mkdirSync(folder, { recursive: true });
+    fs.writeFileSync(file, text);
+  }
+  const stored = fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';
+  if (text === stored) return [];
+  const [now, before] = [text.split('\n'), stored.split('\n')];
+  return [...before.filter(line => !now.includes(line)).map(line => `${name} lacks ${line}`),
+    ...now.filter(line => !before.includes(line)).map(line => `${name} has ${line}`), `${name} differs from looks/${name}.txt`];
+}
 
 /// The folder that the pretend agent shares with the test.
 async function shared() {
@@ -378,7 +477,7 @@ async function shared() {
   return /PRETEND: '([^']+)'/.exec(presets)[1];
 }
 
-const hung = setTimeout(() => { console.error('the scene hangs'); process.exit(1); }, 100_000);
+const hung = setTimeout(() => { console.error('the scene hangs'); process.exit(1); }, 240_000);
 try {
   await scenes[scene]();
   assert.deepEqual(problems, []);

@@ -1,7 +1,11 @@
 //! The board in a real browser: Chromium, driven by playwright-core, and checked by axe-core.
 //!
 //! Both packages are installed once, below the target folder; the test fails if that is not possible. Without a Chromium the tests are
-//! skipped. With `TENURE_TEST_SCREENS`, the pictures that the last test looks at are left in that folder.
+//! skipped. With `TENURE_TEST_SCREENS`, the pictures that the last test takes are left in that folder.
+//!
+//! Pictures differ between machines because fonts do, so they are not compared. What is compared with `looks/` is the text of each page as a
+//! screen reader reads it, where its parts are, and the colours in both schemes. The same test finds text that overlaps or leaves
+//! the page. `TENURE_UPDATE_LOOKS=1` stores what the pages look like now.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -61,6 +65,9 @@ fn play(scene: &str) {
         .arg(packages())
         .arg(chromium);
     command.arg(std::env::var_os("TENURE_TEST_SCREENS").unwrap_or_else(|| screens(&project)));
+    if let Some(update) = std::env::var_os("TENURE_UPDATE_LOOKS") {
+        command.env("TENURE_UPDATE_LOOKS", update);
+    }
     // The folder that programs are found in; the sandbox has a path of its own.
     command.env("PATH", std::env::var_os("PATH").unwrap());
     let output = command.output().expect("node is needed to test in a browser");

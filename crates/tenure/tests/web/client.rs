@@ -93,6 +93,10 @@ impl Server {
         Self { child, host: host.to_owned(), port, code: code.to_owned(), lines }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn end(mut self) {
         processes::signal(self.child.id(), Signal::TERM);
         assert!(self.child.wait().unwrap().success());

@@ -20,3 +20,4 @@ mod numbers;
 mod projects;
 mod servers;
 mod streams;
+mod totals;

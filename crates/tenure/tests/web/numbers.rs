@@ -5,10 +5,15 @@ use serde_json::Value;
 use crate::client::{Server, shop};
 use tenure_testkit::cli::Project;
 
-fn token(shop: &Project) -> String {
+pub(crate) fn token(shop: &Project) -> String {
     let folder = std::fs::read_dir(shop.tenure_home().join("web")).unwrap();
     let mut files = folder.map(|entry| entry.unwrap().path());
-    let file = files.find(|path| path.extension().is_some_and(|ending| ending == "json")).unwrap();
+    let file = files
+        .find(|path| {
+            path.extension().is_some_and(|ending| ending == "json")
+                && !path.to_string_lossy().contains("totals-")
+        })
+        .unwrap();
     let saved: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     saved["metricsToken"].as_str().unwrap().to_owned()
 }
@@ -64,4 +69,40 @@ fn the_numbers_are_those_of_the_store_and_need_the_token() {
         let reply = server.get("/metrics", &[("Host", &numeric), ("Authorization", wrong)]);
         assert!(reply.status == 401 && !reply.body.contains("tenure_"), "{wrong:?}: {reply:?}");
     }
+}
+
+#[test]
+fn totals_go_on_after_a_restart_and_begin_anew_with_another_store() {
+    let shop = shop(&["One"]);
+    let rejected = |server: &Server| {
+        let bearer = format!("Bearer {}", token(&shop));
+        let text = server.get("/metrics", &[("Host", &server.host), ("Authorization", &bearer)]).body;
+        let line = text.lines().find(|line| line.starts_with("tenure_rejected_late_writes_total{"));
+        line.unwrap_or_else(|| panic!("{text}")).rsplit(' ').next().unwrap().to_owned()
+    };
+    let reject = || {
+        let fence = shop.ok(&["tasks", "claim", "T1", "--agent", "ann"])["lease"]["fence"].to_string();
+        shop.ok(&["locks", "release", "T1", "--force"]);
+        let late = shop.run(&["tasks", "done", "T1", "--agent", "ann", "--fence", &fence]);
+        assert_eq!(late.code, Some(8), "{late:?}");
+    };
+    // What was before the first scrape is not counted.
+    reject();
+    let server = Server::start(&shop, &[]);
+    assert_eq!(rejected(&server), "0");
+    reject();
+    assert_eq!(rejected(&server), "1");
+    server.end();
+    reject();
+    let server = Server::start(&shop, &[]);
+    assert_eq!(rejected(&server), "2", "what happened while there was no server is counted");
+    server.end();
+    let folder = std::fs::read_dir(shop.tenure_home().join("web")).unwrap();
+    let mut files = folder.map(|entry| entry.unwrap().path());
+    let file = files.find(|path| path.to_string_lossy().contains("totals-")).unwrap();
+    let mut saved: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    saved["store"] = "another".into();
+    std::fs::write(&file, saved.to_string()).unwrap();
+    let server = Server::start(&shop, &[]);
+    assert_eq!(rejected(&server), "0");
 }

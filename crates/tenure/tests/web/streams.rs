@@ -43,6 +43,39 @@ fn the_log_of_an_attempt_that_begins_after_the_page_was_opened_is_followed() {
     shop.ok(&["runners", "stop"]);
 }
 
+/// How often the threads of a process have gone to sleep.
+fn sleeps(pid: u32) -> u64 {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let of_thread = |path: std::path::PathBuf| {
+        // A thread may end meanwhile.
+        let status = std::fs::read_to_string(path.join("status")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        line.map_or(0, |line| line.trim().parse::<u64>().unwrap())
+    };
+    threads.map(|entry| of_thread(entry.unwrap().path())).sum()
+}
+
+#[test]
+fn the_log_of_a_silent_agent_is_not_polled() {
+    let shop = shop(&[]);
+    let agents = shop.agent_presets();
+    shop.configure(&format!("{agents}{PATIENT}"));
+    shop.task("W1", &["print first", "mark begun", "wait end"]);
+    let server = Server::start(&shop, &[]);
+    let browser = server.sign_in();
+    assert_eq!(browser.post("start-runner", "").status, 200);
+    shop.wait_for("begun");
+    let mut stream = browser.stream_of("changes?task=W1");
+    assert_eq!(next_event(&mut stream), "changed");
+    // A size that is read every 300 ms would be ten wake-ups in three seconds. The settings are checked every five.
+    until("the server sleeps", || {
+        let before = sleeps(server.pid());
+        std::thread::sleep(Duration::from_secs(3));
+        sleeps(server.pid()) - before < 6
+    });
+    shop.ok(&["runners", "stop"]);
+}
+
 #[test]
 fn the_oldest_page_of_a_browser_makes_room_for_a_fifth() {
     let shop = shop(&["One"]);

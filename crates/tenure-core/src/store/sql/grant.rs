@@ -23,7 +23,7 @@ pub fn grant_statements(dialect: Dialect) -> Result<Vec<String>> {
     let lease = NewLease {
         id: LeaseId::new(""),
         key: RandomIds.lease_key(),
-        resource: Resource::messages(),
+        resource: Resource::ready(None),
         holder: Holder::agent(""),
         process: None,
         doorbell: None,

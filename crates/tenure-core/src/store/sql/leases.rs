@@ -46,15 +46,7 @@ static TICKETS: Statement = Statement::new(|dialect| {
 });
 
 static WORK_TICKETS: Statement = Statement::new(|dialect| {
-    let messages = Resource::messages();
-    dialect.select(
-        &tickets::TABLE,
-        &format!(
-            "(resource_kind = 'task' OR resource_kind = '{}' AND resource_id <> '{}') ORDER BY number",
-            messages.kind.as_str(),
-            messages.id
-        ),
-    )
+    dialect.select(&tickets::TABLE, "(resource_kind = 'task' OR resource_kind = 'ready') ORDER BY number")
 });
 
 pub(super) static ENDING_ATTEMPTS: Statement = Statement::new(|dialect| {

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use tenure_core::board::{Board, EventLine, Page};
+use tenure_core::short_id::ShortIds;
 
 use super::parts::{ago, event, hidden, table, task_link, thousands};
 use super::{Around, Frame, List, project_name};
@@ -139,11 +140,12 @@ fn jobs(board: &Board) -> Markup {
 }
 
 fn feed(around: &Around, board: &Board, events: &[EventLine]) -> Markup {
+    let ids = ShortIds::of(events.iter().map(|line| line.actor.as_str()));
     html! {
         @if events.is_empty() { p.empty { "Nothing has happened yet." } }
         @else {
             (table("Events, newest first", &["When", "Event", "What", "Change", "By"], html! {
-                @for line in events { tr id={ "event-" (line.seq) } { (event(around, board.now, line, true)) } }
+                @for line in events { tr id={ "event-" (line.seq) } { (event(around, board.now, line, ids, true)) } }
             }))
         }
     }

@@ -7,6 +7,7 @@ use tenure_core::duration::format_rounded;
 use tenure_core::ending::Usage;
 use tenure_core::hints::Hint;
 use tenure_core::lease::LeaseState;
+use tenure_core::short_id::ShortIds;
 use tenure_core::task::TaskStatus;
 use tenure_core::why::Reason;
 
@@ -100,8 +101,14 @@ pub(super) fn task_link(around: &Around, key: &str, text: &str) -> Markup {
     html! { a.task href={ "/p/" (project) "/t/" (key) } { (text) } }
 }
 
-/// One event: what happened, to what, by whom.
-pub(super) fn event(around: &Around, now: Timestamp, event: &EventLine, with_task: bool) -> Markup {
+/// One event: what happened, to what, by whom. `ids` shortens the actors of the list.
+pub(super) fn event(
+    around: &Around,
+    now: Timestamp,
+    event: &EventLine,
+    ids: ShortIds,
+    with_task: bool,
+) -> Markup {
     html! {
         td.when { (ago(now, event.at)) }
         td { code { (event.kind.as_str()) } }
@@ -115,7 +122,7 @@ pub(super) fn event(around: &Around, now: Timestamp, event: &EventLine, with_tas
             @if let Some(fence) = event.fence { span.dim { "fence " (fence) } " " }
             @if let Some(what) = &event.what { (what) }
         }
-        td.holder { (event.actor) }
+        td.holder { (ids.show(&event.actor)) }
     }
 }
 

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use tenure_core::board::TaskLine;
 use tenure_core::lease::{Attempt, AttemptState, LeaseState};
+use tenure_core::short_id::ShortIds;
 use tenure_core::task::{MAX_PRIORITY, TaskStatus};
 use tenure_core::text::MAX_TITLE_CHARS;
 
@@ -230,8 +231,9 @@ fn messages(page: &TaskPage) -> Markup {
 }
 
 fn history(around: &Around, page: &TaskPage) -> Markup {
+    let ids = ShortIds::of(page.detail.history.iter().map(|line| line.actor.as_str()));
     let rows = html! {
-        @for line in &page.detail.history { tr id={ "event-" (line.seq) } { (event(around, page.now, line, false)) } }
+        @for line in &page.detail.history { tr id={ "event-" (line.seq) } { (event(around, page.now, line, ids, false)) } }
     };
     html! {
         section aria-labelledby="history" {

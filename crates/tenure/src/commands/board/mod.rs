@@ -56,8 +56,8 @@ pub(crate) struct Args {}
 const PAUSE: Duration = Duration::from_millis(100);
 /// How often ages and remaining times are drawn again.
 const TICK: Duration = Duration::from_secs(1);
-/// How often the output of a running agent is looked for.
-const OUTPUT_INTERVAL: Duration = Duration::from_millis(200);
+/// The shortest time between two reads of an agent's output.
+const OUTPUT_PAUSE: Duration = Duration::from_millis(100);
 /// How long to wait for the rest of a key.
 const PARTIAL_KEY: Duration = Duration::from_millis(10);
 /// How long a store that does not answer is left alone.
@@ -92,10 +92,12 @@ pub(crate) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<()> {
     let mut read_at = Instant::now();
     // When to try again, after the store could not be read.
     let mut retry_at: Option<Instant> = None;
+    let mut output_read_at = Instant::now();
     let mut was_wide = false;
     loop {
         if state.tab == Tab::Output {
             reader.open_output(&mut output, &mut scene);
+            output_read_at = Instant::now();
         }
         let areas = Areas::of(screen.area().map_err(cannot)?);
         if areas.project.is_some() && !was_wide {
@@ -112,18 +114,21 @@ pub(crate) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<()> {
         screen.draw(|frame| furthest = render::draw(frame, &scene, &state, &look, now)).map_err(cannot)?;
         state.scroll = state.scroll.min(furthest);
 
-        let is_printing = state.tab == Tab::Output && scene.is_printing();
+        let printing = output.as_ref().filter(|_| state.tab == Tab::Output && scene.is_printing());
+        let output_pause = OUTPUT_PAUSE.saturating_sub(output_read_at.elapsed());
         // Keys that were read together with an earlier one make the terminal's descriptor not readable.
         let is_queued = event::poll(Duration::ZERO).map_err(cannot)?;
-        let nap = if is_queued {
-            Duration::ZERO
-        } else if is_printing {
-            OUTPUT_INTERVAL
-        } else {
-            TICK
-        };
         let input: Option<BorrowedFd<'_>> = sys::terminal_input();
         let mut fds = vec![interrupts.fd(), signals.fd(), runs.fd()];
+        let mut nap = if is_queued { Duration::ZERO } else { TICK };
+        if let Some(printing) = printing {
+            nap = nap.min(printing.recheck().max(output_pause));
+            if output_pause.is_zero() {
+                fds.extend(printing.fd());
+            } else if printing.fd().is_some() {
+                nap = nap.min(output_pause);
+            }
+        }
         fds.extend(input);
         let woken = follower.wait(&fds, Some(nap));
         if let Some(code) = interrupts.caught() {

@@ -3,11 +3,13 @@
 //! Memory is bounded: the last lines are kept.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
+use rustix::fd::BorrowedFd;
 use tenure_core::error::TaskName;
 use tenure_core::id::{AttemptId, TaskId};
-use tenure_runner::LogReader;
 use tenure_runner::transcript::{EntryKind, Transcript};
+use tenure_runner::{LogReader, LogWatch};
 
 use crate::app::Open;
 use crate::commands::tasks::attempt_log;
@@ -25,12 +27,21 @@ pub(super) struct Lines {
     pub(super) note: Option<String>,
 }
 
+#[derive(Debug)]
+struct Log {
+    reader: LogReader,
+    transcript: Transcript,
+    watch: LogWatch,
+    /// The last read has left lines.
+    has_more: bool,
+}
+
 /// The log of one attempt.
 #[derive(Debug)]
 pub(super) struct Output {
     task: TaskId,
     attempt: Option<AttemptId>,
-    log: Option<(LogReader, Transcript)>,
+    log: Option<Log>,
 }
 
 impl Output {
@@ -52,7 +63,10 @@ impl Output {
             Err(report) => return none(lines, report.message),
         };
         match LogReader::open(&path) {
-            Ok(reader) => of(Some((reader, Transcript::new(attempt.agent.as_deref())))),
+            Ok(reader) => {
+                let transcript = Transcript::new(attempt.agent.as_deref());
+                of(Some(Log { reader, transcript, watch: LogWatch::new(&path), has_more: false }))
+            }
             Err(error) => none(lines, attempt_log::cannot_open(&error, task, &path).message),
         }
     }
@@ -67,11 +81,30 @@ impl Output {
         self.task == *task && self.attempt.as_ref() == attempt
     }
 
+    /// Readable when the log has grown, if that is reported.
+    pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.log.as_ref()?.watch.fd()
+    }
+
+    /// When to read again without a report.
+    pub(super) fn recheck(&self) -> Duration {
+        match &self.log {
+            Some(log) if log.has_more => Duration::ZERO,
+            Some(log) => log.watch.recheck(),
+            None => Duration::MAX,
+        }
+    }
+
     /// Reads what is new.
     pub(super) fn read(&mut self, lines: &mut Lines) {
-        let Some((reader, transcript)) = &mut self.log else { return };
+        let Some(Log { reader, transcript, watch, has_more }) = &mut self.log else { return };
+        watch.clear();
+        *has_more = true;
         for _ in 0..AT_ONCE {
-            let Ok(Some(line)) = reader.next_line() else { break };
+            let Ok(Some(line)) = reader.next_line() else {
+                *has_more = false;
+                break;
+            };
             for entry in transcript.read(&line) {
                 lines.lines.extend(entry.lines().into_iter().map(|line| (entry.kind, line)));
             }

@@ -75,7 +75,16 @@ pub(super) fn change(
     };
     let before = read(path)?.unwrap_or_default();
     let file = path.to_string_lossy();
-    let after = edit(&before).map_err(|e| Report::config(&e, Some(&file)))?;
+    let after = edit(&before).map_err(|error| {
+        let report = Report::config(&error, Some(&file));
+        match error {
+            ConfigError::CannotEdit { .. } if layer == Layer::User => {
+                report.hint(hints::edit_by_hand(" --user"))
+            }
+            ConfigError::CannotEdit { .. } => report.hint(hints::edit_by_hand("")),
+            _ => report,
+        }
+    })?;
     let document = Document::parse(&after).map_err(|e| Report::config(&e, Some(&file)))?;
     let paths = project(app)?.map(|project| project.paths);
     let reader = app.config_reader();

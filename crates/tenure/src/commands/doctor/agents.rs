@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tenure_core::config::Permissions;
+use tenure_core::hints;
 use tenure_runner::SYSTEM_HAS_SANDBOX;
 use tenure_runner::agents::{AccessError, Agent};
 use tenure_runner::preset::{self, AgentCommand, PresetError, PresetSource};
@@ -54,16 +55,13 @@ pub(super) fn examine(app: &App<'_>, project: Option<&Project>, found: &mut Exam
             }
             Ok(_) => continue,
             Err(error) => {
-                let command = match error {
-                    PresetError::Access { source, .. } => source.hint().command,
-                    _ => preset::any_runnable(&source).map_or_else(
-                        || "tenure config edit".to_owned(),
-                        |other| {
-                            format!("tenure config set runners.preset {}", crate::shell_quote::quote(other))
-                        },
-                    ),
+                let hint = match error {
+                    PresetError::Access { source, .. } => source.hint(),
+                    _ => preset::any_runnable(&source).map_or_else(hints::define_preset, |other| {
+                        hints::set_preset(crate::shell_quote::quote(other))
+                    }),
                 };
-                Finding::problem("agents", error.to_string(), command)
+                Finding::problem("agents", error.to_string(), hint)
             }
         };
         found.findings.push(Finding { severity, ..finding });
@@ -88,7 +86,7 @@ fn sandbox(app: &App<'_>, agent: &AgentCommand, found: &mut Examination) {
         }
         _ => {
             let sentence = format!("{}: bwrap cannot start its sandbox on this machine", agent.preset);
-            found.findings.push(Finding::warning("agents", sentence, AccessError::NoSandbox.hint().command));
+            found.findings.push(Finding::warning("agents", sentence, AccessError::NoSandbox.hint()));
         }
     }
 }
@@ -101,7 +99,7 @@ fn login(app: &App<'_>, agent: &AgentCommand, found: &mut Examination) {
         found.checks.push(("agents", format!("{}: it is logged in", agent.preset)));
     } else {
         let sentence = format!("{}: it says that it is not logged in", agent.preset);
-        found.findings.push(Finding::warning("agents", sentence, login.command));
+        found.findings.push(Finding::warning("agents", sentence, hints::log_in(login.command)));
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use tenure_core::hints;
 use tenure_sqlite::Directory;
 
 use super::Examination;
-use super::finding::{FIX, Finding};
+use super::finding::Finding;
 use crate::app::App;
 use crate::project::ProjectPaths;
 use crate::shell_quote::quote;
@@ -41,15 +42,14 @@ pub(super) fn examine(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut E
         let path = path.display();
         if let Some((owner, _)) = sys::other_owner(&meta) {
             let sentence = format!("{path} belongs to another user (uid {owner})");
-            let fix = format!("sudo chown \"$(id -u)\" {shown}");
-            found.findings.push(Finding::problem("permissions", sentence, fix));
+            found.findings.push(Finding::problem("permissions", sentence, hints::take_ownership(shown)));
         } else if let Some(mode) = sys::shared_mode(&meta) {
             let sentence = format!("{path} is accessible to other users (mode {mode:o})");
-            let fix = format!("chmod go-rwx {shown}");
-            found.findings.push(Finding::warning("permissions", sentence, fix).fixable());
+            let finding = Finding::warning("permissions", sentence, hints::close_to_others(shown));
+            found.findings.push(finding.fixable());
         } else if !sys::is_writable(&meta) {
             let sentence = format!("{path} is not writable");
-            found.findings.push(Finding::problem("permissions", sentence, format!("chmod u+w {shown}")));
+            found.findings.push(Finding::problem("permissions", sentence, hints::make_writable(shown)));
         }
     }
     if found.findings.len() == before {
@@ -60,14 +60,14 @@ pub(super) fn examine(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut E
     {
         disk(&folder, found);
     }
-    let dead = tenure_sqlite::sweep_doorbells(&store::doorbells(app.env), false);
+    let dead = store::sweep_doorbells(app.env, false);
     if dead > 0 {
         let sentence = if dead == 1 {
             "1 socket of a killed process is left over".to_owned()
         } else {
             format!("{dead} sockets of killed processes are left over")
         };
-        found.findings.push(Finding::warning("sockets", sentence, FIX).fixable());
+        found.findings.push(Finding::fixable_warning("sockets", sentence));
     }
 }
 
@@ -77,10 +77,10 @@ fn disk(folder: &Path, found: &mut Examination) {
     let sentence = format!("{} MB free at {}", free / 1024 / 1024, folder.display());
     match free {
         ..DISK_ALMOST_FULL => {
-            found.findings.push(Finding::problem("disk", sentence, format!("df -h {shown}")));
+            found.findings.push(Finding::problem("disk", sentence, hints::show_free_space(shown)));
         }
         DISK_ALMOST_FULL..DISK_LOW => {
-            found.findings.push(Finding::warning("disk", sentence, format!("df -h {shown}")));
+            found.findings.push(Finding::warning("disk", sentence, hints::show_free_space(shown)));
         }
         _ => found.checks.push(("disk", sentence)),
     }
@@ -91,5 +91,5 @@ pub(super) fn fix(app: &App<'_>, paths: Option<&ProjectPaths>) {
         // A failure is reported by the second examination.
         sys::close_to_others(&path);
     }
-    tenure_sqlite::sweep_doorbells(&store::doorbells(app.env), true);
+    store::sweep_doorbells(app.env, true);
 }

@@ -1,6 +1,7 @@
 //! A finding of `doctor`: its severity, a description, and the command that fixes it.
 
 use serde_json::{Value, json};
+use tenure_core::hints::{self, Hint};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Severity {
@@ -25,30 +26,32 @@ pub(super) struct Finding {
     pub(super) check: &'static str,
     pub(super) severity: Severity,
     pub(super) sentence: String,
-    pub(super) command: String,
+    /// What to do about it.
+    pub(super) hint: Hint,
     /// Whether `--fix` fixes it.
     pub(super) fixable: bool,
 }
 
 impl Finding {
-    pub(super) fn problem(
-        check: &'static str,
-        sentence: impl Into<String>,
-        command: impl Into<String>,
-    ) -> Self {
-        let (sentence, command) = (sentence.into(), command.into());
-        Self { check, severity: Severity::Problem, sentence, command, fixable: false }
+    pub(super) fn problem(check: &'static str, sentence: impl Into<String>, hint: Hint) -> Self {
+        Self { check, severity: Severity::Problem, sentence: sentence.into(), hint, fixable: false }
     }
 
-    pub(super) fn warning(
-        check: &'static str,
-        sentence: impl Into<String>,
-        command: impl Into<String>,
-    ) -> Self {
-        Self { severity: Severity::Warning, ..Self::problem(check, sentence, command) }
+    pub(super) fn warning(check: &'static str, sentence: impl Into<String>, hint: Hint) -> Self {
+        Self { severity: Severity::Warning, ..Self::problem(check, sentence, hint) }
     }
 
-    /// Marks a finding that `--fix` fixes.
+    /// A problem that `--fix` fixes.
+    pub(super) fn fixable_problem(check: &'static str, sentence: impl Into<String>) -> Self {
+        Self::problem(check, sentence, hints::fix()).fixable()
+    }
+
+    /// A warning that `--fix` clears.
+    pub(super) fn fixable_warning(check: &'static str, sentence: impl Into<String>) -> Self {
+        Self::warning(check, sentence, hints::fix()).fixable()
+    }
+
+    /// Marks a finding that `--fix` fixes as well.
     pub(super) fn fixable(mut self) -> Self {
         self.fixable = true;
         self
@@ -59,11 +62,8 @@ impl Finding {
             "check": self.check,
             "severity": self.severity.as_str(),
             "sentence": self.sentence,
-            "command": self.command,
+            "command": self.hint.command,
             "fixable": self.fixable,
         })
     }
 }
-
-/// The command of a fixable finding.
-pub(super) const FIX: &str = "tenure doctor --fix";

@@ -129,7 +129,7 @@ fn answer(app: &mut App<'_>, found: &Examination, fixed: &[Finding]) -> CommandR
         let style = if finding.severity == Severity::Problem { Style::Bad } else { Style::Warn };
         text.styled(style, format!("{:<9}", finding.severity.as_str()))
             .and(Style::Plain, format!("{}: {}", finding.check, finding.sentence));
-        text.styled(Style::Dim, format!("         {}", finding.command));
+        text.styled(Style::Dim, format!("         {}", finding.hint.command));
     }
     let mut hints: Vec<Hint> = Vec::new();
     if found.findings.iter().any(|finding| finding.fixable) {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tenure_core::config::Config;
 use tenure_core::duration::format_rounded;
+use tenure_core::hints::{self, Hint};
 use tenure_core::kernel::{self, Violation};
 use tenure_core::lease::{Attempt, Lease, LeaseState, Resource};
 use tenure_core::parking::Parking;
@@ -13,14 +14,14 @@ use tenure_runner::processes::{self, ProcessFilter};
 use tenure_runner::{Scope, exclusion, retention};
 
 use super::Examination;
-use super::finding::{FIX, Finding};
+use super::finding::Finding;
 use crate::app::{App, Open};
 use crate::commands::lease_view;
 use crate::identity::IdentityArgs;
 use crate::project::{Project, ProjectPaths, StoreLocation};
 use crate::report::{CommandResult, Report};
 use crate::shell_quote::quote;
-use crate::short_id::ShortIds;
+use tenure_core::short_id::ShortIds;
 
 pub(super) fn examine(app: &mut App<'_>, project: &Project, found: &mut Examination) {
     let paths = &project.paths;
@@ -35,7 +36,7 @@ pub(super) fn examine(app: &mut App<'_>, project: &Project, found: &mut Examinat
         let mut findings = Vec::new();
         for defect in open.store.check(false)? {
             let finding = if defect.mendable {
-                Finding::problem("store", defect.what, FIX).fixable()
+                Finding::fixable_problem("store", defect.what)
             } else {
                 Finding::problem("store", defect.what, mending(project))
             };
@@ -55,8 +56,12 @@ pub(super) fn examine(app: &mut App<'_>, project: &Project, found: &mut Examinat
     })();
     match examined {
         Ok(findings) if findings.is_empty() => {
-            let file = if open.source.is_on_server() { "" } else { "the file, " };
-            let result = format!("{file}leases, statuses, runners and attempts are consistent");
+            let consistent = "leases, statuses, runners and attempts are consistent";
+            let result = if open.source.is_on_server() {
+                format!("{consistent} at {}", open.source.shown())
+            } else {
+                format!("the file, {consistent}")
+            };
             found.checks.push(("store", result));
         }
         Ok(findings) => found.findings.extend(findings),
@@ -69,7 +74,7 @@ pub(super) fn examine(app: &mut App<'_>, project: &Project, found: &mut Examinat
             let who = lock.holder.clone().unwrap_or_default();
             format!("a dead process ({who}) left its exclusive lock; the next runner removes it")
         };
-        found.findings.push(Finding::warning("exclusive lock", sentence, "tenure exclusive status"));
+        found.findings.push(Finding::warning("exclusive lock", sentence, hints::show_exclusive()));
     }
 }
 
@@ -88,39 +93,40 @@ fn future(view: &dyn View) -> Result<Option<Finding>, Error> {
         "the last event is dated {} in the future, so a clock is or was wrong; leases are not affected",
         format_rounded(ahead)
     );
-    Ok(Some(Finding::warning("clock", sentence, "tenure events --limit 5")))
+    Ok(Some(Finding::warning("clock", sentence, hints::show_last_events())))
 }
 
 /// The store cannot be used, and what to do about it.
 fn unusable(report: Report, project: &Project) -> Finding {
-    let command = match (report.code, report.hints.into_iter().next()) {
-        (_, Some(hint)) => hint.command,
-        (ErrorCode::Config, None) => "tenure config validate".to_owned(),
+    // There may be no backup, so a damaged file is rather set aside.
+    let hint = report
+        .hints
+        .into_iter()
+        .find(|hint| *hint != hints::restore_backup() && *hint != hints::begin_anew());
+    let hint = match (report.code, hint) {
+        (_, Some(hint)) => hint,
+        (ErrorCode::Config, None) => hints::validate_config(),
         (ErrorCode::PermissionDenied, None) => {
-            format!("ls -ld {}", quote(&project.paths.folder().to_string_lossy()))
+            hints::list_folder(quote(&project.paths.folder().to_string_lossy()))
         }
         (_, None) => mending(project),
     };
-    Finding::problem("store", report.message, command)
+    Finding::problem("store", report.message, hint)
 }
 
-fn mending(project: &Project) -> String {
+fn mending(project: &Project) -> Hint {
     let on_server = |config: &Config| matches!(project.paths.store(config), StoreLocation::Server(_));
     if project.config.as_ref().is_ok_and(on_server) {
-        return "tenure config get store.url".to_owned();
+        return hints::show_store_url();
     }
     set_aside(&project.paths)
 }
 
-fn set_aside(paths: &ProjectPaths) -> String {
+fn set_aside(paths: &ProjectPaths) -> Hint {
     let database = paths.database();
     let database = database.to_string_lossy();
-    format!(
-        "mv {} {} && tenure init -C {}",
-        quote(&database),
-        quote(&format!("{database}.damaged")),
-        quote(&paths.root.to_string_lossy())
-    )
+    let damaged = format!("{database}.damaged");
+    hints::set_aside(quote(&database), quote(&damaged), quote(&paths.root.to_string_lossy()))
 }
 
 fn finding(view: &dyn View, app: &App<'_>, violation: Violation) -> Result<Finding, Error> {
@@ -131,27 +137,23 @@ fn finding(view: &dyn View, app: &App<'_>, violation: Violation) -> Result<Findi
             let ids = ShortIds::of(leases.iter().map(|lease| lease.holder.id.as_str()));
             let named = |lease: &Lease| format!("{} ({})", lease_view::short_holder(lease, ids), lease.id);
             let who: Vec<_> = leases.iter().map(named).collect();
-            let command =
-                leases.first().map_or_else(String::new, |l| format!("tenure locks release {}", l.id));
-            Finding::problem(
-                "leases",
-                format!("{name} has {} holders at the same time: {}", who.len(), who.join(", ")),
-                command,
-            )
+            let hint = leases.first().map_or_else(hints::list_locks, |lease| hints::show_lease(&lease.id));
+            let sentence = format!("{name} has {} holders at the same time: {}", who.len(), who.join(", "));
+            Finding::problem("leases", sentence, hint)
         }
         Violation::MissingEvent { task, recorded } => {
             let recorded = recorded
                 .map_or_else(|| "has no event for it".to_owned(), |status| format!("last recorded {status}"));
             let sentence = format!("{} is {}, but the event feed {recorded}", task.key, task.status);
-            Finding::problem("tasks", sentence, FIX).fixable()
+            Finding::fixable_problem("tasks", sentence)
         }
         Violation::Unheld(task) => {
-            Finding::problem("tasks", format!("{} is in progress without a holder", task.key), FIX).fixable()
+            Finding::fixable_problem("tasks", format!("{} is in progress without a holder", task.key))
         }
         Violation::DanglingLease(lease) => {
             let name = resource_id(&lease.resource);
             let sentence = format!("lease {} is for {name}, which does not exist", lease.id);
-            Finding::problem("leases", sentence, FIX).fixable()
+            Finding::fixable_problem("leases", sentence)
         }
         Violation::Lapsed(lease, state) => {
             let name = resource_name(view, &lease.resource)?;
@@ -161,18 +163,18 @@ fn finding(view: &dyn View, app: &App<'_>, violation: Violation) -> Result<Findi
                 format!("whose lease expired {} ago", ago(view.now(), lease.expires_at))
             };
             let sentence = format!("{name} was held by {}, {why}", lease_view::holder(&lease));
-            Finding::problem("leases", sentence, "tenure locks cleanup").fixable()
+            Finding::problem("leases", sentence, hints::clean_up()).fixable()
         }
         Violation::DeadRunner(runner) => {
             let (id, pid) = (short(&runner.id), runner.process.process.pid);
             let sentence = format!("runner {id} (pid {pid}) is dead but still registered");
-            Finding::problem("runners", sentence, "tenure runners wakeup").fixable()
+            Finding::problem("runners", sentence, hints::wake_up()).fixable()
         }
         Violation::Abandoned(attempt) => abandoned(app, &attempt),
         Violation::NotWorkedOn(lease) => {
             let name = resource_name(view, &lease.resource)?;
             let sentence = format!("{} holds {name} but does not work on it", lease_view::holder(&lease));
-            Finding::problem("leases", sentence, FIX).fixable()
+            Finding::fixable_problem("leases", sentence)
         }
         Violation::DeadTickets(count) => {
             let sentence = if count == 1 {
@@ -180,7 +182,7 @@ fn finding(view: &dyn View, app: &App<'_>, violation: Violation) -> Result<Findi
             } else {
                 format!("{count} queue tickets belong to dead processes")
             };
-            Finding::warning("leases", sentence, FIX).fixable()
+            Finding::fixable_warning("leases", sentence)
         }
     })
 }
@@ -214,7 +216,7 @@ fn abandoned(app: &App<'_>, attempt: &Attempt) -> Finding {
         format!("its processes are still running: {}", names.join(", "))
     };
     let sentence = format!("attempt {} has no supervisor; {rest}", short(attempt.id.as_str()));
-    Finding::problem("processes", sentence, FIX).fixable()
+    Finding::fixable_problem("processes", sentence)
 }
 
 fn ago(now: Timestamp, then: Timestamp) -> String {
@@ -224,7 +226,7 @@ fn ago(now: Timestamp, then: Timestamp) -> String {
 fn parked(view: &dyn View) -> Result<Vec<Finding>, Error> {
     let finding = |parking: Parking| {
         let line = parking.sentence(view.now());
-        Finding::warning("agents", line, "tenure runners start")
+        Finding::warning("agents", line, hints::probe_parked())
     };
     Ok(view.parked()?.into_iter().map(finding).collect())
 }

@@ -1,6 +1,7 @@
 //! Trust: whether the project's settings count and agents may be started, and whether its database came with it.
 
 use tenure_core::config::{Authority, TrustState};
+use tenure_core::hints;
 
 use super::Examination;
 use super::finding::Finding;
@@ -12,21 +13,20 @@ use crate::{tracked, trust};
 /// False if the project's database must not be opened.
 pub(super) fn examine(app: &App<'_>, project: &Project, found: &mut Examination) -> bool {
     if let Err(report) = tracked::refuse(app.env, &project.paths) {
-        let list = || format!("ls -la {}", quote(&project.paths.folder().to_string_lossy()));
-        let command = report.hints.into_iter().next().map_or_else(list, |hint| hint.command);
-        found.findings.push(Finding::problem("trust", report.message, command));
+        let list = || hints::list_folder(quote(&project.paths.folder().to_string_lossy()));
+        let hint = report.hints.into_iter().next().unwrap_or_else(list);
+        found.findings.push(Finding::problem("trust", report.message, hint));
         return false;
     }
     if let Ok(config) = &project.config {
         let users = config.ignored.iter().filter(|setting| setting.authority == Authority::UserOnly);
         for setting in users {
             let sentence = format!("{} has no effect in the project's file", setting.key);
-            found.findings.push(Finding::warning("configuration", sentence, "tenure config edit"));
+            found.findings.push(Finding::warning("configuration", sentence, hints::edit_config()));
         }
     }
     // An invalid file is a finding of the store.
     let Ok(examined) = trust::examine(app.env, &project.paths) else { return true };
-    let command = format!("tenure trust -C {}", quote(&examined.root.to_string_lossy()));
     let sentence = match examined.state {
         _ if examined.allows_agents(app.env) => {
             found.checks.push(("trust", "agents may be started in this project".to_owned()));
@@ -38,6 +38,7 @@ pub(super) fn examine(app: &App<'_>, project: &Project, found: &mut Examination)
             "this project is not trusted, so no agent is started in it and some of its settings do not count"
         }
     };
-    found.findings.push(Finding::warning("trust", sentence, command));
+    let hint = hints::trust_at(quote(&examined.root.to_string_lossy()));
+    found.findings.push(Finding::warning("trust", sentence, hint));
     true
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use tenure_core::duration::format_rounded;
+use tenure_core::hints::{self, Hint};
 use tenure_runner::timer::Kind;
 use tenure_sqlite::Directory;
 
@@ -23,24 +24,18 @@ pub(super) fn examine(
 ) -> CommandResult<()> {
     let Ok(home) = app.home() else {
         let sentence = "neither HOME nor TENURE_HOME is set, so no project is registered";
-        found.findings.push(Finding::problem(
-            "registry",
-            sentence,
-            "export TENURE_HOME=\"$PWD/.tenure-home\"",
-        ));
+        found.findings.push(Finding::problem("registry", sentence, hints::choose_home()));
         return Ok(());
     };
     match Directory::open_existing(&home, app.env.clock.clone()) {
         Ok(directory) => registry(app, paths, directory.as_ref(), found)?,
         Err(error) => {
             let path = Directory::file(&home);
-            let shown = shell_quote::quote(&path.to_string_lossy());
+            let text = path.to_string_lossy();
+            let damaged = shell_quote::quote(&format!("{text}.damaged"));
+            let hint = hints::set_registry_aside(shell_quote::quote(&text), damaged);
             let sentence = format!("cannot read the registry {}: {error}", path.display());
-            found.findings.push(Finding::problem(
-                "registry",
-                sentence,
-                format!("mv {shown} {shown}.damaged"),
-            ));
+            found.findings.push(Finding::problem("registry", sentence, hint));
             return Ok(());
         }
     }
@@ -58,9 +53,8 @@ fn registry(
     for project in &projects {
         if app.project_at(&project.path).is_none() {
             let sentence = format!("{} is registered but no longer exists", project.path.display());
-            let command =
-                format!("tenure projects remove {}", shell_quote::last_arg(&project.path.to_string_lossy()));
-            found.findings.push(Finding::warning("registry", sentence, command));
+            let hint = hints::unregister(shell_quote::last_arg(&project.path.to_string_lossy()));
+            found.findings.push(Finding::warning("registry", sentence, hint));
         }
     }
     // An invalid user configuration is reported with the timer.
@@ -68,7 +62,7 @@ fn registry(
         // The current project has its own finding below.
         if paths.is_none_or(|paths| paths.root != path) {
             let sentence = format!("{} is not registered, so wake-up ignores it", path.display());
-            found.findings.push(Finding::warning("registry", sentence, hint.command));
+            found.findings.push(Finding::warning("registry", sentence, hint));
         }
     }
     let Some(paths) = paths else { return Ok(()) };
@@ -76,19 +70,11 @@ fn registry(
     match projects.iter().find(|project| project.path == paths.root) {
         None => {
             let sentence = "this project is not registered, so wake-up ignores it";
-            found.findings.push(Finding::warning(
-                "registry",
-                sentence,
-                format!("tenure projects add {path}"),
-            ));
+            found.findings.push(Finding::warning("registry", sentence, hints::register_for_wakeup(path)));
         }
         Some(project) if !project.enabled => {
             let sentence = "wake-up is disabled for this project";
-            found.findings.push(Finding::warning(
-                "registry",
-                sentence,
-                format!("tenure projects enable {path}"),
-            ));
+            found.findings.push(Finding::warning("registry", sentence, hints::enable_project(path)));
         }
         Some(_) => found.checks.push(("registry", "wake-up is enabled for this project".to_owned())),
     }
@@ -100,7 +86,7 @@ fn timer(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut Examination) {
         Ok(timers) => timers,
         // Also covers an invalid configuration, which has a finding of the store.
         Err(report) => {
-            found.findings.push(Finding::problem("timer", report.message, "tenure config validate"));
+            found.findings.push(Finding::problem("timer", report.message, hints::validate_config()));
             return;
         }
     };
@@ -108,11 +94,7 @@ fn timer(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut Examination) {
     for timer in &timers {
         let kind = timer.kind.as_str();
         if let Some(trouble) = &timer.trouble {
-            found.findings.push(Finding::warning(
-                "timer",
-                format!("{kind}: {trouble}"),
-                "tenure runners cron status",
-            ));
+            found.findings.push(Finding::warning("timer", format!("{kind}: {trouble}"), hints::show_timer()));
         }
         if timer.entry.is_none() {
             continue;
@@ -125,7 +107,7 @@ fn timer(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut Examination) {
                 "the project is in ~/{folder}, which macOS hides from launchd, so the timer starts no runner here; move it, or \
                  give tenure full disk access"
             );
-            found.findings.push(Finding::warning("timer", sentence, FULL_DISK_ACCESS));
+            found.findings.push(Finding::warning("timer", sentence, hints::grant_disk_access()));
         }
         let last = timer.fired_at.map_or_else(
             || "it has never fired".to_owned(),
@@ -133,7 +115,7 @@ fn timer(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut Examination) {
         );
         if let Some(binary) = timer.missing_binary() {
             let sentence = format!("the {kind} timer runs {}, which does not exist", binary.display());
-            found.findings.push(Finding::problem("timer", sentence, "tenure runners cron install"));
+            found.findings.push(Finding::problem("timer", sentence, hints::install_timer()));
         } else if timer.overdue {
             let sentence = format!("the {kind} timer is installed but does not fire: {last}");
             found.findings.push(Finding::problem("timer", sentence, how_to_start(timer.kind)));
@@ -143,13 +125,9 @@ fn timer(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut Examination) {
     }
     if timers.iter().all(|timer| timer.entry.is_none()) {
         let sentence = "no timer is installed, so runners are not started automatically";
-        found.findings.push(Finding::warning("timer", sentence, "tenure runners cron install"));
+        found.findings.push(Finding::warning("timer", sentence, hints::install_timer()));
     }
 }
-
-/// Opens the settings in which a person grants it.
-const FULL_DISK_ACCESS: &str =
-    "open 'x-apple.systempreferences:com.apple.preference.security?Privacy_AllFiles'";
 
 /// The folder of a home with this project that macOS hides from programs that nobody has allowed to read it.
 fn hidden_folder(home: &Path, root: &Path) -> Option<&'static str> {
@@ -158,12 +136,12 @@ fn hidden_folder(home: &Path, root: &Path) -> Option<&'static str> {
         .find(|folder| root.starts_with(home.join(folder)))
 }
 
-fn how_to_start(kind: Kind) -> &'static str {
-    match kind {
+fn how_to_start(kind: Kind) -> Hint {
+    hints::start_timer(match kind {
         Kind::Cron => "sudo service cron start",
         Kind::Systemd => "systemctl --user enable --now tenure-wakeup.timer",
         Kind::Launchd => "launchctl kickstart \"gui/$(id -u)/tenure-wakeup\"",
-    }
+    })
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::commands::limit::ListLimit;
 use crate::report::CommandResult;
-use crate::short_id::ShortIds;
 use crate::table::{Table, cut, keep};
 use crate::text::{Style, Text};
+use tenure_core::short_id::ShortIds;
 
 /// Maximum number of dead letters per job in the list; `jobs show` prints more.
 const DEAD_LETTERS: u64 = 10;

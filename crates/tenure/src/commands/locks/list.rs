@@ -10,9 +10,9 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::commands::lease_view;
 use crate::report::CommandResult;
-use crate::short_id::ShortIds;
 use crate::table::{Table, cut, cut_to, keep};
 use crate::text::{Style, Text};
+use tenure_core::short_id::ShortIds;
 
 /// List open locks; expired ones are marked until they are cleaned up
 ///

@@ -11,9 +11,9 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::commands::lease_view;
 use crate::report::CommandResult;
-use crate::short_id::ShortIds;
 use crate::table::{Table, cut, keep};
 use crate::text::Text;
+use tenure_core::short_id::ShortIds;
 
 /// Show the holder of a task or section, or that it is free
 ///

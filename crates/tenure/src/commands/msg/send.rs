@@ -60,8 +60,7 @@ pub(crate) fn send(
 ) -> CommandResult<Answer> {
     let task = task.map(|task| open.resolve(task)).transpose()?;
     tenure_core::text::check_agent_id(from).map_err(Error::from)?;
-    let ctx = open.context();
-    let sent = open.write(|tx| send_message(tx, &ctx, task.as_ref(), from, to, body))?;
+    let sent = open.write(|tx| send_message(tx, task.as_ref(), from, to, body))?;
     let mut text = Text::new();
     let target = match (&sent.task, &sent.to) {
         (Some(task), Some(to)) => format!("on {} for {to}", task.key),

@@ -8,8 +8,9 @@ use super::filter::Filter;
 use super::list;
 use crate::answer::Answer;
 use crate::app::{App, parse_duration};
-use crate::message_wait::MessageWaiter;
-use crate::report::CommandResult;
+use crate::follow::Follower;
+use crate::interrupt::Interrupts;
+use crate::report::{CommandResult, Report};
 
 /// Wait until there is a message
 ///
@@ -23,7 +24,10 @@ pub(crate) struct Args {
     at_most: Option<Duration>,
 }
 
-/// Reads the messages, and reads them again each time the doorbell rings.
+/// The shortest time between two reads of the messages.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Reads the messages, and reads them again after each change of the project.
 pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let filter = args.filter.resolve(app, &open)?;
@@ -31,19 +35,29 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let patience = app.global.timeout.map_or(patience, |limit| patience.min(limit));
     let patience = if app.never_waits() { Duration::ZERO } else { patience };
     let begun = Instant::now();
-    let mut listener = MessageWaiter::new(app, &open, &args.filter.identity)?;
+    let interrupts = Interrupts::listen().map_err(Report::from)?;
+    // The first read needs no follower, so a message that is already there is printed without the cost of one.
+    let mut follower: Option<Follower<'_>> = None;
     loop {
+        if let Some(follower) = &mut follower {
+            follower.begin_read()?;
+        }
         let (messages, total) = open.read(|view| view.messages(&filter))?;
         if total > 0 {
-            listener.leave(&open)?;
             return Ok(list::answer(&messages, total, &app.local_time()));
         }
         let left = patience.saturating_sub(begun.elapsed());
         if left.is_zero() {
-            listener.leave(&open)?;
             let waited = patience;
             return Err(Error::WaitTimeout { what: "a message".to_owned(), waited, locked: None }.into());
         }
-        listener.wait(app, &open, left)?;
+        let Some(follower) = &mut follower else {
+            follower = Some(Follower::waiter(&open.store, PAUSE, open.config.locking.poll_interval));
+            continue;
+        };
+        follower.wait(&[interrupts.fd()], Some(left));
+        if let Some(code) = interrupts.caught() {
+            return Err(Report::interrupted(code));
+        }
     }
 }

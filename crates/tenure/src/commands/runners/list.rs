@@ -9,9 +9,9 @@ use tenure_sqlite::{Directory, KnownRunner};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::report::CommandResult;
-use crate::short_id::ShortIds;
 use crate::table::{Table, cut, cut_start, keep};
 use crate::text::{Style, Text};
+use tenure_core::short_id::ShortIds;
 
 /// List the runners of all projects on this machine, and of this project on all machines
 ///

@@ -17,7 +17,7 @@ use tenure_core::{ErrorCode, reference, rules};
 use tenure_runner::daemon::log::{DaemonLog, sweep};
 use tenure_runner::daemon::{
     self, LogLimits, RunnerCallbacks as _, RunnerContext, RunnerOptions, RunnerSummary, RunnerTiming,
-    SessionStart,
+    SessionStart, TaskCounts,
 };
 use tenure_runner::exclusion;
 use tenure_runner::preset::{self, PresetError, PresetSource};
@@ -412,11 +412,39 @@ pub(super) fn serve(
 }
 
 fn result(summary: &RunnerSummary, mut data: Value, once: bool) -> Answer {
+    let tasks = summary.tasks;
     if let Some(fields) = data.as_object_mut() {
-        fields.insert("completed".into(), json!(summary.completed));
-        fields.insert("failed".into(), json!(summary.failed));
+        for (name, count) in [
+            ("completed", tasks.completed),
+            ("review", tasks.review),
+            ("failed", tasks.failed),
+            ("skipped", tasks.skipped),
+            ("pending", tasks.pending),
+        ] {
+            fields.insert(name.into(), json!(count));
+        }
     }
     let mut text = Text::new();
-    text.line(format!("{} completed, {} not completed", summary.completed, summary.failed));
-    Answer::new(data, text).exit(u8::from(once && summary.failed > 0))
+    text.line(sentence(tasks));
+    Answer::new(data, text).exit(u8::from(once && summary.has_failures))
+}
+
+/// `Tasks: 2 completed, 1 for review, 1 failed.`
+fn sentence(tasks: TaskCounts) -> String {
+    let counts = [
+        (tasks.completed, "completed"),
+        (tasks.review, "for review"),
+        (tasks.failed, "failed"),
+        (tasks.skipped, "skipped"),
+        (tasks.pending, "pending again"),
+    ];
+    let parts: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    if parts.is_empty() {
+        return "No task was worked on.".to_owned();
+    }
+    format!("Tasks: {}.", parts.join(", "))
 }

@@ -31,11 +31,11 @@ use crate::identity::IdentityArgs;
 use crate::printer::Printer;
 use crate::project::{Project, ProjectPaths};
 use crate::report::{CommandResult, Report};
-use crate::short_id::ShortIds;
 use crate::sys;
 use crate::table::{Table, cut, cut_start, keep};
 use crate::text::{Style, Text};
 use crate::{tracked, trust};
+use tenure_core::short_id::ShortIds;
 
 /// Restart stalled projects (called by a timer)
 ///
@@ -164,7 +164,7 @@ fn round(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
             // Best effort: only saves the next wake-up some work.
             let _ = directory.note_idle(&idle, &busy);
         }
-        tenure_sqlite::sweep_doorbells(&crate::store::doorbells(app.env), true);
+        crate::store::sweep_doorbells(app.env, true);
     }
     Ok(answer(app, &verdicts, candidates.into_values().collect()))
 }

@@ -6,9 +6,9 @@ use tenure_core::wire;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::report::CommandResult;
-use crate::short_id::ShortIds;
 use crate::table::{Table, cut, keep};
 use crate::text::Text;
+use tenure_core::short_id::ShortIds;
 
 /// List sections in working order
 ///

@@ -90,9 +90,13 @@ fn camel_case(name: &str) -> String {
 }
 
 fn refusal(error: Error, target: &Source) -> Report {
+    let is_held = matches!(error, Error::Locked(_));
     let mut report = Report::from(error);
     if report.code == ErrorCode::Store {
         report.message = format!("the copy to {} is not complete: {}", target.shown(), report.message);
+    }
+    if is_held {
+        report.context.push("A store can be copied only while nothing is held.".to_owned());
     }
     report
 }

@@ -4,8 +4,8 @@
 use tenure_core::kernel::{Grant, Notes};
 use tenure_core::task::Task;
 
-use crate::short_id::ShortIds;
 use crate::text::{Style, Text};
+use tenure_core::short_id::ShortIds;
 
 /// How many lines of a description a claim shows, and how long it may be.
 const LINES: usize = 40;

@@ -6,12 +6,13 @@ use serde_json::json;
 use tenure_core::error::TaskName;
 use tenure_core::lease::{Attempt, AttemptState};
 use tenure_core::{Timestamp, wire};
-use tenure_runner::LogReader;
 use tenure_runner::transcript::{Entry, EntryKind, Transcript, split_time};
+use tenure_runner::{LogReader, LogWatch};
 
 use super::attempt_log;
 use crate::app::{App, Open};
 use crate::commands::usage_view;
+use crate::follow::Follower;
 use crate::interrupt::Interrupts;
 use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
@@ -36,10 +37,10 @@ pub(crate) struct Args {
     attempt: Option<usize>,
 }
 
-/// How often new output is looked for.
-const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// How often the store is asked whether the attempt has ended.
-const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// The shortest time between two reads of the log.
+const LOG_PAUSE: Duration = Duration::from_millis(100);
+/// The shortest time between two reads of the attempt.
+const STORE_PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<()> {
     if args.raw && app.printer.json {
@@ -55,8 +56,16 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<()> {
         app.printer.page();
     }
     let interrupts = args.follow.then(Interrupts::listen).transpose().map_err(Report::from)?;
-    let (begun, mut checked) = (Instant::now(), Instant::now());
+    let begun = Instant::now();
+    let mut following = args.follow.then(|| (LogWatch::new(&path), Follower::new(&open.store, STORE_PAUSE)));
+    if let Some((_, follower)) = &mut following {
+        follower.begin_read()?;
+        attempt = read_again(&open, attempt)?;
+    }
     loop {
+        if let Some((watch, _)) = &mut following {
+            watch.clear();
+        }
         // Asked before the rest is read: what an attempt printed is in its log when it ends.
         let is_last = attempt.state == AttemptState::Ended;
         while let Some(line) = reader.next_line().map_err(|e| attempt_log::cannot_open(&e, &task, &path))? {
@@ -65,14 +74,23 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<()> {
                 return Err(Report::interrupted(code).silent());
             }
         }
-        let Some(interrupts) = interrupts.as_ref().filter(|_| !is_last) else { break };
+        let (Some(interrupts), Some((watch, follower)), false) = (&interrupts, &mut following, is_last)
+        else {
+            break;
+        };
         let left = app.global.timeout.map(|limit| limit.saturating_sub(begun.elapsed()));
         if left.is_some_and(|left| left.is_zero()) {
             break;
         }
-        interrupts.wait(POLL_INTERVAL.min(left.unwrap_or(POLL_INTERVAL)));
-        if checked.elapsed() >= CHECK_INTERVAL {
-            checked = Instant::now();
+        interrupts.wait(left.map_or(LOG_PAUSE, |left| left.min(LOG_PAUSE)));
+        let fds: Vec<_> = [interrupts.fd()].into_iter().chain(watch.fd()).collect();
+        let recheck = watch.recheck();
+        let woken = follower.wait(&fds, Some(left.map_or(recheck, |left| left.min(recheck))));
+        if let Some(code) = interrupts.caught() {
+            return Err(Report::interrupted(code).silent());
+        }
+        if woken.changed {
+            follower.begin_read()?;
             attempt = read_again(&open, attempt)?;
         }
     }

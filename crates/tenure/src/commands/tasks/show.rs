@@ -21,8 +21,8 @@ use crate::commands::{lease_view, usage_view};
 use crate::identity::IdentityArgs;
 use crate::local_time::LocalTime;
 use crate::report::CommandResult;
-use crate::short_id::ShortIds;
 use crate::text::{Style, Text};
+use tenure_core::short_id::ShortIds;
 
 /// Show a task: its status, its holder and expiry, or that it can be claimed
 ///

@@ -8,9 +8,9 @@ use tenure_core::task::{Task, TaskStatus};
 use tenure_core::wire::{self, TaskAnswer, TaskJson};
 
 use crate::app::App;
-use crate::short_id::ShortIds;
 use crate::table::{Table, cut, keep};
 use crate::text::Style;
+use tenure_core::short_id::ShortIds;
 
 pub(crate) fn object<'t>(app: &App<'_>, task: &'t Task) -> TaskJson<'t> {
     wire::task(task, app.env.clock.now(), app.env.judge.as_ref())

@@ -13,7 +13,7 @@ use tenure_serve::Refusal;
 use tenure_serve::web::{Action, Log, LogEntry, Metrics, ProjectHandler, TaskPage};
 
 use super::metrics::History;
-use super::projects::refusal;
+use super::projects::{refusal, slug};
 use crate::app::{App, Open};
 use crate::commands::board_reader::BoardReader;
 use crate::commands::runners;
@@ -39,7 +39,9 @@ pub(super) struct WebHandler<'a, 'o> {
 
 impl<'a, 'o> WebHandler<'a, 'o> {
     pub(super) fn new(app: &'o mut App<'a>, open: &'o Open<'a>, identity: Identity) -> Self {
-        Self { app, open, identity, history: History::default(), boards: BoardReader::default() }
+        let name = format!("totals-{}.json", slug(&open.paths.root));
+        let file = app.home().ok().map(|home| home.join("web").join(name));
+        Self { app, open, identity, history: History::new(file), boards: BoardReader::default() }
     }
 
     fn read_board(&self, query: &Query) -> CommandResult<Board> {

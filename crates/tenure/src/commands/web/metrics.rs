@@ -1,10 +1,16 @@
 //! The numbers of a project for `/metrics`, from its rows and its events.
 //!
-//! Totals count everything that the events tell since the first of them that is kept. Each event is read once, so a total does not fall
-//! when old events are removed while the server runs.
+//! Totals count what the events tell since the project's first scrape. They are kept in a file of the server, together with the number of
+//! the last event that was counted, so that they do not fall when the server is started again or old events are removed.
+//!
+//! Guaranteed: the first scrape after a start reads at most [`MOST_MISSED`] events, however long the history is. If more have
+//! happened since the last scrape, those before the newest are not counted.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+use tenure_core::ending::Ending;
 use tenure_core::event::{Event, EventKind};
 use tenure_core::holder::Judge;
 use tenure_core::lease::{LeaseState, Resource};
@@ -14,9 +20,14 @@ use tenure_core::{Result, Timestamp};
 use tenure_serve::web::{Histogram, Metrics};
 
 use crate::app::Open;
+use crate::atomic;
 
 /// How many events are read at a time.
 const BATCH: u64 = 5_000;
+/// How many events that happened while no server ran are counted.
+const MOST_MISSED: u64 = 10_000;
+/// The most tasks for which the time is remembered since which they are free.
+const MOST_FREE: usize = 10_000;
 
 const COUNTED: [EventKind; 5] = [
     EventKind::LeaseAcquired,
@@ -26,9 +37,30 @@ const COUNTED: [EventKind; 5] = [
     EventKind::WriteRejected,
 ];
 
+/// The kinds of tokens.
+const TOKENS: [&str; 4] = ["input", "output", "cache_read", "cache_write"];
+
+/// The totals in the file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Saved {
+    store: String,
+    seen: i64,
+    takeovers: u64,
+    rejected_writes: u64,
+    attempts: BTreeMap<String, u64>,
+    agent_seconds: f64,
+    tokens: BTreeMap<String, u64>,
+    micro_usd: u64,
+    handoffs: Histogram,
+}
+
 /// The totals so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct History {
+    file: Option<PathBuf>,
+    /// The store whose events were counted. `None` before the first scrape.
+    store: Option<String>,
     /// The number of the last event that was counted.
     seen: i64,
     /// When a task became free, by its id: its lease ended, or its status changed.
@@ -43,7 +75,86 @@ pub(super) struct History {
 }
 
 impl History {
+    /// `file` is where the totals are kept, if there is such a place.
+    pub(super) fn new(file: Option<PathBuf>) -> Self {
+        Self {
+            file,
+            store: None,
+            seen: 0,
+            free_since: HashMap::new(),
+            takeovers: 0,
+            rejected_writes: 0,
+            attempts: BTreeMap::new(),
+            agent_seconds: 0.0,
+            tokens: BTreeMap::new(),
+            micro_usd: 0,
+            handoffs: Histogram::default(),
+        }
+    }
+
+    /// Begins where the last server ended. Without totals of this store, counting begins now.
+    fn begin(&mut self, open: &Open<'_>) -> Result<()> {
+        let store = open.store.id()?.to_string();
+        let newest = open.read(|view| {
+            let last = EventFilter { last: true, limit: 1, ..EventFilter::default() };
+            Ok(view.events(&last)?.last().map_or(0, |event| event.seq))
+        })?;
+        let text = self.file.as_ref().and_then(|file| std::fs::read(file).ok());
+        let saved = text.and_then(|text| serde_json::from_slice::<Saved>(&text).ok());
+        match saved.filter(|saved| saved.store == store && saved.seen <= newest) {
+            Some(saved) => self.restore(&saved, newest),
+            None => self.seen = newest,
+        }
+        self.store = Some(store);
+        Ok(())
+    }
+
+    fn restore(&mut self, saved: &Saved, newest: i64) {
+        let most = i64::try_from(MOST_MISSED).unwrap_or(i64::MAX);
+        self.seen = saved.seen.max(newest.saturating_sub(most));
+        self.takeovers = saved.takeovers;
+        self.rejected_writes = saved.rejected_writes;
+        let ending = |name: &String| Ending::parse(name).map(Ending::as_str);
+        self.attempts = saved.attempts.iter().filter_map(|(name, n)| Some((ending(name)?, *n))).collect();
+        self.agent_seconds = saved.agent_seconds;
+        let kind = |name: &String| TOKENS.into_iter().find(|kind| kind == name);
+        self.tokens = saved.tokens.iter().filter_map(|(name, n)| Some((kind(name)?, *n))).collect();
+        self.micro_usd = saved.micro_usd;
+        self.handoffs = saved.handoffs.clone();
+    }
+
+    /// A failure has no consequence but totals that begin anew after the next start.
+    fn save(&self) {
+        let (Some(store), Some(file)) = (&self.store, &self.file) else { return };
+        let named = |map: &BTreeMap<&'static str, u64>| {
+            map.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+        };
+        let saved = Saved {
+            store: store.clone(),
+            seen: self.seen,
+            takeovers: self.takeovers,
+            rejected_writes: self.rejected_writes,
+            attempts: named(&self.attempts),
+            agent_seconds: self.agent_seconds,
+            tokens: named(&self.tokens),
+            micro_usd: self.micro_usd,
+            handoffs: self.handoffs.clone(),
+        };
+        let written = serde_json::to_string(&saved).map_err(std::io::Error::from).and_then(|text| {
+            // Several servers may have the same project. Each writes totals that belong together.
+            atomic::write(file, &text, &std::process::id().to_string())
+        });
+        if let Err(error) = written {
+            tracing::debug!(%error, file = %file.display(), "the totals cannot be kept");
+        }
+    }
+
     pub(super) fn read(&mut self, open: &Open<'_>) -> Result<Metrics> {
+        let is_first = self.store.is_none();
+        if is_first {
+            self.begin(open)?;
+        }
+        let before = self.seen;
         loop {
             let since = self.seen;
             let (events, ended) = open.read(|view| {
@@ -63,6 +174,9 @@ impl History {
                 Some(last) => self.seen = last.seq,
                 None => break,
             }
+        }
+        if is_first || self.seen != before {
+            self.save();
         }
         let mut metrics = open.read(|view| current(view, open.env.judge.as_ref()))?;
         let root = || open.paths.root.to_string_lossy().into_owned();
@@ -94,6 +208,9 @@ impl History {
             EventKind::WriteRejected => self.rejected_writes += 1,
             EventKind::TaskStatus if event.to == Some(TaskStatus::InProgress) => {}
             EventKind::LeaseEnded | EventKind::TaskStatus => {
+                if self.free_since.len() >= MOST_FREE {
+                    self.free_since.clear();
+                }
                 self.free_since.insert(task, event.at);
             }
             _ => {}
@@ -104,12 +221,9 @@ impl History {
         *self.attempts.entry(attempt.ending).or_default() += 1;
         self.agent_seconds += attempt.seconds;
         if let Some(used) = attempt.usage {
-            for (kind, tokens) in [
-                ("input", used.input_tokens),
-                ("output", used.output_tokens),
-                ("cache_read", used.cached_tokens),
-                ("cache_write", used.cache_write_tokens),
-            ] {
+            let of_kinds =
+                [used.input_tokens, used.output_tokens, used.cached_tokens, used.cache_write_tokens];
+            for (kind, tokens) in TOKENS.into_iter().zip(of_kinds) {
                 *self.tokens.entry(kind).or_default() += tokens;
             }
             self.micro_usd += used.micro_usd.unwrap_or_default();
@@ -159,7 +273,7 @@ fn current(view: &dyn View, judge: &dyn Judge) -> Result<Metrics> {
     for ticket in view.all_tickets()? {
         let is_live =
             ticket.is_fresh(now) && judge.liveness(&ticket.process) != tenure_core::holder::Liveness::Dead;
-        if is_live && ticket.resource != Resource::messages() {
+        if is_live {
             let waited = now.since(ticket.created_at).as_secs_f64();
             metrics.queue_length += 1;
             metrics.queue_wait_seconds += waited;

@@ -17,6 +17,8 @@ pub(super) struct Scenario {
     pub(super) keys: Option<&'static str>,
     /// The command runs until Ctrl+C.
     pub(super) is_endless: bool,
+    /// Only root can prepare it.
+    pub(super) needs_root: bool,
 }
 
 impl Scenario {
@@ -28,6 +30,10 @@ impl Scenario {
         Self { keys: Some(keys), ..self }
     }
 
+    const fn as_root(self) -> Self {
+        Self { needs_root: true, ..self }
+    }
+
     const fn endless(self) -> Self {
         Self { is_endless: true, ..self }
     }
@@ -35,7 +41,7 @@ impl Scenario {
 
 /// A hint whose command succeeds.
 const fn given(hint: &'static str, before: &'static str, gives: &'static str) -> Scenario {
-    Scenario { hint, before, gives, then: "", exit: 0, keys: None, is_endless: false }
+    Scenario { hint, before, gives, then: "", exit: 0, keys: None, is_endless: false, needs_root: false }
 }
 
 macro_rules! lines {
@@ -112,6 +118,8 @@ pub(super) const GROUPS: &[&[Scenario]] = &[
     EXCLUSIVE,
     CONFIGURATION,
     STORES,
+    SERVERS,
+    DOCTOR,
     CLIENTS,
     PROGRAM,
     DEMO,
@@ -469,6 +477,17 @@ pub(super) const CONFIGURATION: &[Scenario] = &[
     ),
     given("name_editor", "program nano 'exit 0'", "tenure config edit"),
     given("validate_config", "export EDITOR=false", "tenure config edit"),
+    given(
+        "edit_by_hand",
+        "export EDITOR=true\necho 'runners: {preset: pretend}' >.tenure/config.yaml",
+        "tenure config set runners.preset claude",
+    ),
+    given(
+        "edit_by_hand",
+        "export EDITOR=true\necho 'runners: {preset: pretend}' >\"$TENURE_HOME/config.yaml\"",
+        "tenure config set --user runners.preset claude",
+    ),
+    given("list_settings", "", "tenure config get zzz"),
 ];
 
 pub(super) const STORES: &[Scenario] = &[
@@ -484,6 +503,154 @@ pub(super) const STORES: &[Scenario] = &[
     given("return_to_store", lines!(one!(), "tenure store copy --to $SERVER", "python3 -c 'import sqlite3; db = sqlite3.connect(\".tenure/tenure.db\"); db.execute(\"UPDATE identity SET standing = replace(standing, \\\"movedTo\\\", \\\"filledFrom\\\")\"); db.commit()'"), "tenure tasks list").then("tenure tasks claim F001 --agent ann"),
     // The writers' gate is taken while the command runs, and freed after its supervisor was stopped.
     given("apply_kept_outcome", lines!(one!(), "(until_ok [ -e \"$HERE/begun\" ]; flock .tenure/tenure.gate.lock sh -c 'touch \"$HERE/locked\"; while [ ! -e \"$HERE/free\" ]; do sleep 0.02; done') >/dev/null 2>&1 &", "program work 'touch \"$HERE/begun\"; while [ ! -e \"$HERE/locked\" ]; do sleep 0.02; done'"), "timeout -s TERM 3 tenure --timeout 1s tasks run F001 --agent ann -- work; touch \"$HERE/free\"").then("tenure tasks show F001 | grep completed"),
+];
+
+/// A database file that is not one.
+macro_rules! damaged {
+    () => {
+        "tenure store backup 'a file'\necho 'not a database, but long enough to be read as one' >.tenure/tenure.db"
+    };
+}
+/// Changes the project's database behind the program's back.
+macro_rules! sql {
+    ($statements:literal) => {
+        concat!(
+            "python3 - <<'END'\nimport sqlite3\ndb = sqlite3.connect('.tenure/tenure.db')\ndb.executescript(\"\"\"",
+            $statements,
+            "\"\"\")\ndb.commit()\nEND"
+        )
+    };
+}
+
+/// Forwards connections to the server. While the file `cut` exists, the next commit is forwarded, and neither its answer nor any other
+/// connection.
+macro_rules! cutting_proxy {
+    () => {
+        r#"cat >"$HERE/proxy.py" <<'END'
+import os, re, socket, sys, threading, urllib.parse
+here, server = os.environ["HERE"], sys.argv[1]
+user, host, port, database = re.fullmatch(r"postgres://(\w+)@(.+):(\d+)/(\w+)", server).groups()
+listener = socket.create_server(("127.0.0.1", 0))
+is_cut = threading.Event()
+def is_down():
+    return is_cut.is_set() and os.path.exists(here + "/cut")
+def pump(a, b, up):
+    writes = False
+    try:
+        while data := a.recv(65536):
+            writes |= b"INSERT" in data
+            is_last = up and writes and b"COMMIT" in data and os.path.exists(here + "/cut")
+            if is_last:
+                is_cut.set()
+            if not up and is_down():
+                break
+            b.sendall(data)
+            if is_last:
+                break
+    except OSError:
+        pass
+    for end in (a, b):
+        try:
+            end.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+print("postgres://%s@127.0.0.1:%d/%s?sslmode=disable" % (user, listener.getsockname()[1], database), flush=True)
+while True:
+    a = listener.accept()[0]
+    if is_down():
+        a.close()
+        continue
+    b = socket.socket(socket.AF_UNIX)
+    b.connect(urllib.parse.unquote(host) + "/.s.PGSQL." + port)
+    for args in ((a, b, True), (b, a, False)):
+        threading.Thread(target=pump, args=args, daemon=True).start()
+END
+python3 "$HERE/proxy.py" "$SERVER" >"$HERE/proxy" 2>/dev/null &
+until_ok grep . "$HERE/proxy""#
+    };
+}
+
+pub(super) const SERVERS: &[Scenario] = &[
+    given("create_database", "tenure config set store.url \"$SERVER\"_other", "tenure init").then("tenure init"),
+    given(
+        "create_utf8_database",
+        "psql -q \"$SERVER\" -c \"CREATE DATABASE \\\"$(basename $SERVER)_latin\\\" ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0\"\ntenure config set store.url \"$SERVER\"_latin",
+        "tenure init",
+    )
+    .then("TENURE_STORE=${SERVER}_latin_utf8 tenure init"),
+    given("show_store_url", "tenure config set store.url postgres://ann@127.0.0.1:1/shop", "tenure --timeout 1s doctor"),
+    given(
+        "add_project_id",
+        "printf 'runners:\\n  preset: pretend\\n' >.tenure/config.yaml",
+        "tenure store copy --to $SERVER",
+    )
+    .then("tenure store copy --to $SERVER"),
+    given(
+        "show_status",
+        lines!(cutting_proxy!(), "export TENURE_STORE=$(cat \"$HERE/proxy\")", "tenure init"),
+        "touch \"$HERE/cut\"\ntenure --timeout 2s tasks add One; rm \"$HERE/cut\"",
+    ),
+];
+
+pub(super) const DOCTOR: &[Scenario] = &[
+    given("restore_backup", damaged!(), "tenure tasks list"),
+    given("begin_anew", ": >.tenure/tenure.db", "tenure tasks list").then("tenure tasks list"),
+    given("set_aside", damaged!(), "tenure doctor").then("tenure tasks list"),
+    given(
+        "clean_up",
+        lines!(
+            one!(),
+            "tenure tasks claim F001 --agent ann --ttl 1s",
+            "until_ok sh -c 'tenure tasks list --status lapsed | grep F001'"
+        ),
+        "tenure doctor",
+    )
+    .then("tenure doctor"),
+    given(
+        "show_lease",
+        lines!(
+            held!(),
+            sql!(
+                "DROP INDEX leases_open; INSERT INTO leases (lease_id, key_hash, resource_kind, resource_id, holder_kind, holder_id, ttl_ms, acquired_at, heartbeat_at, expires_at) SELECT 'L0000BBBB', '', resource_kind, resource_id, 'agent', 'eve', ttl_ms, acquired_at, heartbeat_at, expires_at FROM leases WHERE holder_id = 'ann'"
+            )
+        ),
+        "tenure doctor",
+    ),
+    given("show_last_events", lines!(one!(), sql!("UPDATE events SET at = at + 86400000")), "tenure doctor"),
+    given(
+        "edit_config",
+        "export EDITOR=true\nprintf 'runners:\\n  preset: pretend\\n  wakeup: {projectPaths: [/nowhere]}\\n' >.tenure/config.yaml",
+        "tenure doctor",
+    ),
+    given(
+        "log_in",
+        "program codex '[ \"$2\" != status ]'\ntenure config set runners.preset codex",
+        "tenure doctor",
+    ),
+    given("take_ownership", "program sudo 'exec \"$@\"'\nchown 12345 .tenure/tenure.db", "tenure doctor")
+        .then("tenure doctor")
+        .as_root(),
+    given("close_to_others", "chmod go+rx .tenure", "tenure doctor").then("tenure doctor"),
+    given("make_writable", "chmod u-w .tenure/tenure.db", "tenure doctor").then("tenure doctor"),
+    given("list_folder", "mv .tenure/tenure.db ../one\nln -s ../../one .tenure/tenure.db", "tenure doctor"),
+    given(
+        "show_free_space",
+        "",
+        "unshare -m sh -c 'mount -t tmpfs -o size=3m,mode=700 none \"$TENURE_HOME\" && tenure doctor'",
+    )
+    .as_root(),
+    given(
+        "set_registry_aside",
+        "rm \"$TENURE_HOME\"/tenure.db*\necho 'this is no database' >\"$TENURE_HOME/tenure.db\"",
+        "tenure doctor",
+    )
+    .then("tenure doctor"),
+    given("start_timer", "program sudo 'exit 0'\ntenure runners cron install --with cron", "tenure doctor"),
+    given(
+        "grant_disk_access",
+        "program open 'exit 0'\nprogram launchctl 'exit 0'\nmkdir -p \"$HOME/Documents/shop\"\ncd \"$HOME/Documents/shop\"\ntenure init\ntenure runners cron install --with launchd",
+        "tenure doctor",
+    ),
 ];
 
 pub(super) const CLIENTS: &[Scenario] = &[

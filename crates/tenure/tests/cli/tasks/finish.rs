@@ -39,6 +39,14 @@ fn the_holder_has_the_last_word() {
 }
 
 #[test]
+fn a_task_that_has_ended_is_named_with_its_status() {
+    let env = TestEnv::project();
+    steps(&env, &["tasks add One", "tasks claim T1 --agent ann", "tasks done T1 --agent ann"]);
+    let ran = env.run(&["tasks", "done", "T1", "--agent", "bob"]).exits(8);
+    assert!(ran.err.contains("you do not hold T1: nobody does, and its status is completed"), "{ran}");
+}
+
+#[test]
 fn nobody_else_has() {
     let story = Story::project(held)
         .tell(&["tasks", "done", "T1", "--agent", "eve"])

@@ -15,7 +15,7 @@ use super::look::{Look, Tone, age, cell, count, mark, short, span_of};
 use super::{below_title, put};
 use crate::commands::board::state::{Pane, Row, Scene, State, rows};
 use crate::commands::usage_view::dollars;
-use crate::short_id::ShortIds;
+use tenure_core::short_id::ShortIds;
 
 pub(super) fn draw(
     frame: &mut Frame<'_>,

@@ -6,12 +6,12 @@ const UUID: usize = 36;
 
 /// How much of each UUID in one list is shown, so that all of them differ.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ShortIds {
+pub struct ShortIds {
     length: usize,
 }
 
 impl ShortIds {
-    pub(crate) fn of<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn of<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
         let mut ids: Vec<&str> = ids.into_iter().filter(|id| is_uuid(id)).collect();
         ids.sort_unstable();
         ids.dedup();
@@ -21,7 +21,7 @@ impl ShortIds {
     }
 
     /// The beginning of a UUID; any other id in full.
-    pub(crate) fn show(self, id: &str) -> &str {
+    pub fn show(self, id: &str) -> &str {
         if is_uuid(id) { &id[..self.length] } else { id }
     }
 }
