@@ -6,10 +6,11 @@
 //!
 //! A machine is a network and process namespace of its own, connected to the server through a virtual bridge; that needs root. An
 //! agent is a process with a connection, like a runner or an MCP server. In `rapid` agents claim and finish without a pause, which
-//! shows what the server can do; in `paced` each works for some seconds, which shows how long a claim takes; `failover` is `paced`
+//! shows what the server can do; in `paced` each works for a minute, which shows how long a claim takes; `failover` is `paced`
 //! with a synchronous standby, which is promoted in the middle after the primary was killed. In each, some agents pass tasks to
 //! an agent of another machine that waits for it. At the end the journal of all agents is checked against the rows: no task was
-//! granted twice at the same time, and no acknowledged finish was lost. `--agents N` and `--seconds N` make it smaller.
+//! granted twice at the same time, and no acknowledged finish was lost. `--agents N`, `--seconds N` and `--work SECONDS`, the mean time
+//! that an agent works on a task, change the size.
 
 #![expect(
     clippy::unwrap_used,
@@ -75,9 +76,10 @@ fn main() -> ExitCode {
         at.map_or(default, |at| args[at + 1].parse().unwrap())
     };
     let (agents, seconds) = (option("--agents", 1000), option("--seconds", 60));
+    let work = Duration::from_secs(option("--work", 60).into());
     let mut broken = false;
     for part in parts {
-        broken |= !measure(part, agents / MACHINES, u64::from(seconds));
+        broken |= !measure(part, agents / MACHINES, u64::from(seconds), work);
     }
     ExitCode::from(u8::from(broken))
 }
@@ -135,8 +137,9 @@ impl Drop for Network {
     }
 }
 
-/// One run with `agents` agents on each machine. False if the journal contradicts the rules.
-fn measure(part: &str, agents: u32, seconds: u64) -> bool {
+/// One run with `agents` agents on each machine, which work for `work` on a task unless the part is `rapid`. False if the journal contradicts
+/// the rules.
+fn measure(part: &str, agents: u32, seconds: u64, work: Duration) -> bool {
     let limit = format!("max_connections = {}", agents * MACHINES + 60);
     let settings = ["listen_addresses = '*'", "shared_buffers = 256MB", "max_wal_size = 4GB", &limit];
     let cluster = Cluster::private(&settings);
@@ -168,7 +171,7 @@ fn measure(part: &str, agents: u32, seconds: u64) -> bool {
     // Until then, all agents have been started and are connected.
     let start = now() + 1_000_000_000 * (5 + u64::from(agents * MACHINES) / 60);
     let end = start + 1_000_000_000 * seconds;
-    let work_ms = if part == "rapid" { 0 } else { 10_000 };
+    let work_ms = if part == "rapid" { 0 } else { work.as_millis() };
     let mut machines: Vec<Child> = network
         .machines
         .iter()
@@ -320,8 +323,9 @@ fn agent(args: &[String]) -> ExitCode {
         // A ring of machines: each passes its task to the next.
         agent.relay((machine + n) % MACHINES);
     } else {
-        // Spread over the time of one task.
-        std::thread::sleep(Duration::from_millis(work_ms * u64::from(id % 997) / 997));
+        // Evenly spread over the time of one task, however many agents there are: multiples of the golden ratio.
+        let share = u64::from(id.wrapping_mul(0x9E37_79B9));
+        std::thread::sleep(Duration::from_millis((work_ms * share) >> 32));
         agent.work(work_ms);
     }
     ExitCode::SUCCESS
