@@ -90,7 +90,7 @@ pub struct Locked {
     pub resource: Resource,
     /// The task's title or the section's name.
     pub name: String,
-    /// The requested task, also if its section is what is held.
+    /// The requested task, even if it is its section that is held.
     pub task: Option<TaskName>,
     /// `None` while the resource is free but reserved for a waiter.
     pub lease: Option<Lease>,
@@ -106,7 +106,7 @@ pub struct Locked {
 pub struct QueuedWaiter {
     pub holder: Holder,
     pub process: Incarnation,
-    /// What it waits for, and that in words: `task F001`, `any task`.
+    /// What it waits for, and the same in words: `task F001`, `any task`.
     pub wish: Resource,
     pub wish_name: String,
     pub since: Timestamp,
@@ -189,7 +189,7 @@ pub enum Error {
     #[error("{message}")]
     Store { message: String, advice: Option<Box<Advice>> },
     /// What the store contains cannot be used: the file is damaged, or a value is not one that tenure writes. Unlike
-    /// [`Error::Store`], asking again later does not help.
+    /// [`Error::Store`], retrying later does not help.
     #[error("{message}")]
     StoreDamaged { message: String, advice: Option<Box<Advice>> },
     #[error("this database was written by a newer tenure (schema {found}, this one knows {known})")]

@@ -1,8 +1,8 @@
 //! Every hint that a command, an error or the board gives: a reason, and a command that works when it is pasted.
 //!
 //! A [`Hint`] can be created only here. Each line of the table becomes a function, and [`HINTS`] has the same table for the test
-//! `tests/cli/hints` of the binary, which demands a scenario for each hint: it makes the program give the hint, and runs the suggested
-//! command in the same place.
+//! `tests/cli/hints` of the binary, which requires a scenario for each hint: the scenario makes the program give the hint, and
+//! the test runs the suggested command in the same place.
 //!
 //! The functions insert their arguments as they are: a caller quotes what a user has chosen (`shell_quote`).
 

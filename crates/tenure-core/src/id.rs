@@ -59,7 +59,8 @@ text_id! {
 }
 
 impl StoreId {
-    /// An id as a store has it. It names a folder, so one with anything but letters and digits is refused.
+    /// An id that was read from a store. It is used as the name of a folder, so anything but letters and digits is
+    /// refused.
     pub fn stored(text: &str) -> Result<Self> {
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return Ok(Self::new(text));
@@ -104,7 +105,7 @@ impl LeaseKey {
         is_key.then(|| Self(text.to_ascii_uppercase()))
     }
 
-    /// The secret itself, for the holder's eyes.
+    /// The secret itself. Only the holder may see it.
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -153,7 +153,7 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// The differences to `new`, one sentence each; empty if both are equal.
+    /// The differences between this and `new`, one sentence each; empty if both are equal.
     pub fn changes_to(&self, new: &Self) -> Vec<String> {
         let mut changes = Vec::new();
         let mut say = |what: &str, old: String, new: String| {

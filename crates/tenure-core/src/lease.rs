@@ -293,7 +293,7 @@ pub struct Attempt {
     pub charged: bool,
     /// The hash of the nonce that an outcome kept outside the store must have.
     pub outcome_hash: Option<String>,
-    /// Soon after the start, the task was returned by another than the supervisor.
+    /// Soon after the start, the task was returned by a process other than the supervisor.
     pub quick_return: bool,
     /// What is known about the agent's run, once it has ended.
     pub run: Option<AgentRun>,

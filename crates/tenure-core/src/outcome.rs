@@ -1,8 +1,8 @@
 //! What an attempt led to, and outcomes that are kept outside the store while it does not answer (F6).
 //!
 //! A supervisor that cannot write an outcome keeps it, together with a nonce that only the supervisor knew while the
-//! command ran: the attempt's row has the hash of it, so that a command cannot invent an outcome of its own attempt. The
-//! transaction that closes the lease applies what was kept.
+//! command ran: the attempt's row has the hash of that nonce, so that a command cannot invent an outcome for its own
+//! attempt. The transaction that closes the lease applies what was kept.
 
 use std::fmt::{self, Write as _};
 

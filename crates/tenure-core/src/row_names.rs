@@ -67,7 +67,7 @@ impl RowNames {
         section().or_else(task).unwrap_or_else(|| resource.to_string())
     }
 
-    /// What a ticket for this is for.
+    /// In words, what a ticket with this wish waits for.
     pub(crate) fn wish(&self, wish: &Resource) -> String {
         if let Some(id) = wish.task_id() {
             return self.task(&id).map_or_else(|| "a deleted task".to_owned(), |t| format!("task {}", t.key));

@@ -52,7 +52,7 @@ pub struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// The differences to `new`, one sentence each; empty if both are equal.
+    /// The differences between these and `new`, one sentence each; empty if both are equal.
     pub fn changes_to(&self, new: &Self) -> Vec<String> {
         let mut changes = Vec::new();
         if self.agent != new.agent {

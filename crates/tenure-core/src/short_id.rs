@@ -1,4 +1,4 @@
-//! Ids as lists show them: shortened to a beginning that commands accept.
+//! Ids as lists show them: shortened to a prefix that commands accept.
 
 /// UUIDs are shown with at least this many characters.
 const SHORTEST: usize = 8;
@@ -20,7 +20,7 @@ impl ShortIds {
         Self { length: SHORTEST.max(longest_shared + 1) }
     }
 
-    /// The beginning of a UUID; any other id in full.
+    /// The prefix of a UUID; any other id in full.
     pub fn show(self, id: &str) -> &str {
         if is_uuid(id) { &id[..self.length] } else { id }
     }

@@ -1,7 +1,7 @@
 //! What an agent that a runner has started may do with tenure itself.
 //!
 //! A runner sets [`VARIABLE`] in the environment of its agents. The command line and the MCP server apply this table to every
-//! call. It limits agents whose shell is limited to `tenure`; an agent with a shell of its own can unset the variable.
+//! call. It limits agents whose shell is limited to `tenure`; an agent with an unrestricted shell can unset the variable.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ pub enum Permission {
 
 use Permission::{Allowed, OwnTask, Refused};
 
-/// Every verb, with what an agent at work and a reviewer may do with it. A flag that makes a verb another one has its own
+/// Every verb, with what an agent at work and a reviewer may do with it. A flag that changes what a verb does has its own
 /// line.
 pub const VERBS: &[(&str, Permission, Permission)] = &[
     // Reading.

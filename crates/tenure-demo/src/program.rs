@@ -30,7 +30,7 @@ pub trait Interrupts {
     /// The exit code for the signal that was caught, if one was.
     fn caught(&self) -> Option<u8>;
 
-    /// Sleeps, but not past a signal.
+    /// Sleeps until the time is over or a signal is caught.
     fn wait(&self, time: Duration);
 }
 

@@ -43,7 +43,7 @@ struct SelfCheck<'a> {
     interrupts: &'a dyn Interrupts,
 }
 
-/// What was observed instead of the expected, if something was.
+/// What was observed instead of the expected result, if it differs.
 type Fault = Option<String>;
 
 impl SelfCheck<'_> {

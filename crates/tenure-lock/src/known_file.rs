@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use crate::sys::file;
 pub use crate::sys::file::FileId;
 
-/// Two paths lead to the same file or folder if their ids are equal, also where paths differ in case or by a link.
+/// Two paths lead to the same file or folder if their ids are equal, even if the paths differ in case or by a link.
 impl FileId {
-    /// The open file. None if the system does not say which it is.
+    /// The id of an open file. `None` if the system does not report one.
     pub fn of(file: &File) -> io::Result<Option<Self>> {
         file::id_of(file)
     }
 
-    /// The file or folder that a path leads to, through symbolic links.
+    /// The id of the file or folder that a path leads to, through symbolic links.
     pub fn behind(path: &Path) -> io::Result<Self> {
         file::id_behind(path)
     }

@@ -69,7 +69,7 @@
 //!   programs never inherit them. A lock therefore ends with the process that acquired it, not with its last descendant. A
 //!   child that should keep the lock can be [lent](ResumeLock::lend) it and can [adopt](ResumeLockManager::adopt) it. A
 //!   bare `clone` system call runs no fork handlers; its child keeps the lock until it ends or the parent releases.
-//! - **Windows.** Locks are mandatory there, so a byte far behind the content is locked, and tools can read the JSON. Start
+//! - **Windows.** Locks are mandatory there, so a byte far beyond the content is locked, and tools can read the JSON. Start
 //!   times are absolute and replace the boot id. A small guard file remains next to an exclusive lock.
 //! - **Threads.** Locks belong to open files, not to processes: threads and managers of one process exclude each other like
 //!   processes do.

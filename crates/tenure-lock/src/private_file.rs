@@ -1,4 +1,4 @@
-//! Files in a folder that others may have filled, for example a repository that was cloned.
+//! Opens files safely in a folder whose content others may control, for example a cloned repository.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -7,8 +7,8 @@ use std::path::Path;
 use crate::sys;
 
 /// Opens a file with these options, if it is a regular file: a symbolic link is not followed, and a pipe or a device is not
-/// opened. A new file is readable by its owner only (on Windows: by whom its folder says). Links in the folders that lead to it are followed; see
-/// [`create_private_folder`].
+/// opened. A new file is readable by its owner only (on Windows its permissions are inherited from the folder). Links in the
+/// folders that lead to it are followed; see [`create_private_folder`].
 ///
 /// ```
 /// use std::fs::File;

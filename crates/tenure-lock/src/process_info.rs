@@ -1,4 +1,4 @@
-//! Facts about the processes of this machine, for programs that find and end what they have started.
+//! Facts about the processes of this machine, for programs that find and end the processes they have started.
 //!
 //! Does not guarantee that a fact is still true when it is used: a caller compares pid and start time again before it acts.
 
@@ -14,7 +14,7 @@ pub struct ProcessInfo {
     pub parent: u32,
     /// The process group; 0 on Windows.
     pub group: u32,
-    /// 0 if the system does not say.
+    /// 0 if unknown.
     pub session: u32,
     /// The device number of the controlling terminal; 0 without one.
     pub terminal: u32,
@@ -30,12 +30,12 @@ impl ProcessInfo {
         sys::info(pid)
     }
 
-    /// Every process that can be seen, without threads of the kernel.
+    /// Every visible process, except kernel threads.
     pub fn all() -> io::Result<Vec<Self>> {
         sys::list()
     }
 
-    /// Whether the pid still is the process that started at that time, and has not ended.
+    /// Whether the pid still belongs to the process that started at that time, and that process has not ended.
     pub fn is_running_since(pid: u32, start_time: u64) -> bool {
         Self::of(pid).is_some_and(|now| now.start_time == start_time && !now.ended)
     }
@@ -57,8 +57,8 @@ impl ProcessInfo {
     }
 
     /// The environment with which a process was started, as `NAME=VALUE` with a NUL after each. None or empty if it cannot be
-    /// read: that of another user's process, on macOS also that of a program of the system, such as `/bin/sh`, and on Windows
-    /// that of any process.
+    /// read. That is so for processes of other users, on macOS also for system programs such as `/bin/sh`, and on Windows for
+    /// all processes.
     pub fn environment(pid: u32) -> Option<Vec<u8>> {
         sys::environment(pid)
     }
@@ -68,7 +68,7 @@ impl ProcessInfo {
         sys::command_line(pid)
     }
 
-    /// Compares both real and effective user: a process that has changed its privileges belongs to no one.
+    /// Compares both real and effective user: a process that has changed its privileges belongs to no user.
     pub fn belongs_to(pid: u32, uid: u32) -> bool {
         sys::belongs_to(pid, uid)
     }

@@ -1,10 +1,11 @@
-//! Where this user's sockets can be: their paths are short.
+//! The folder for this user's sockets, and the limit on the length of their paths.
 
 use std::path::{Path, PathBuf};
 
 use crate::sys::process as sys;
 
-/// The folder for this user's temporary files. Others may be able to write there, so what is private gets a folder below.
+/// The folder for this user's temporary files. Others may be able to write there, so private files go into a folder below
+/// it.
 pub fn temporary_folder() -> PathBuf {
     sys::temporary_folder()
 }

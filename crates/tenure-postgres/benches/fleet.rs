@@ -4,13 +4,13 @@
 //! cargo bench -p tenure-postgres --bench fleet -- rapid paced failover
 //! ```
 //!
-//! A machine is a network and process namespace of its own, connected to the server through a virtual bridge; that needs root. An
-//! agent is a process with a connection, like a runner or an MCP server. In `rapid` agents claim and finish without a pause, which
-//! shows what the server can do; in `paced` each works for a minute, which shows how long a claim takes; `failover` is `paced`
-//! with a synchronous standby, which is promoted in the middle after the primary was killed. In each, some agents pass tasks to
-//! an agent of another machine that waits for it. At the end the journal of all agents is checked against the rows: no task was
-//! granted twice at the same time, and no acknowledged finish was lost. `--agents N`, `--seconds N` and `--work SECONDS`, the mean time
-//! that an agent works on a task, change the size.
+//! Each machine has its own network and process namespaces and is connected to the server through a virtual bridge; that needs
+//! root. An agent is a process with a connection, like a runner or an MCP server. In `rapid` agents claim and finish without a
+//! pause, which shows the throughput of the server; in `paced` each works for a minute, which shows how long a claim takes;
+//! `failover` is `paced` with a synchronous standby, which is promoted in the middle after the primary was killed. In each part,
+//! some agents pass tasks to a waiting agent on another machine. At the end the journal of all agents is checked against the
+//! rows: no task was granted twice at the same time, and no acknowledged finish was lost. `--agents N`, `--seconds N` and
+//! `--work SECONDS`, the mean time that an agent works on a task, change the size of the run.
 
 #![expect(
     clippy::unwrap_used,
@@ -44,7 +44,7 @@ use tenure_testkit::fleet::{Action, Entry, violations};
 use tenure_testkit::postgres::Cluster;
 
 const MACHINES: u32 = 10;
-/// Agents of a machine that pass tasks on: the first to the next machine, the second from the one before.
+/// The agents of a machine that pass tasks on: the first to the next machine, the second from the previous one.
 const RELAYS: u32 = 2;
 /// How long an agent holds a task before it passes it on.
 const HOLD: Duration = Duration::from_millis(200);
@@ -152,7 +152,7 @@ fn measure(part: &str, agents: u32, seconds: u64, work: Duration) -> bool {
     });
     let project = fresh_project();
     fill(&cluster.url(), &project, i64::from(agents) * 200 + 50_000);
-    // The tasks that are passed on come last, so that nobody gets one as the next task.
+    // The tasks that are passed on come last, so that no agent gets one as its next task.
     Client::connect(&cluster.url(), NoTls)
         .unwrap()
         .batch_execute(&format!(
@@ -168,7 +168,7 @@ fn measure(part: &str, agents: u32, seconds: u64, work: Duration) -> bool {
     let hosts: Vec<String> = ports.iter().map(|port| format!("{NETWORK}.1:{port}")).collect();
     let url = format!("postgres://tenure@{}/postgres", hosts.join(","));
     let journal = tempfile::NamedTempFile::new().unwrap();
-    // Until then, all agents have been started and are connected.
+    // By then, all agents have been started and are connected.
     let start = now() + 1_000_000_000 * (5 + u64::from(agents * MACHINES) / 60);
     let end = start + 1_000_000_000 * seconds;
     let work_ms = if part == "rapid" { 0 } else { work.as_millis() };
@@ -323,7 +323,7 @@ fn agent(args: &[String]) -> ExitCode {
         // A ring of machines: each passes its task to the next.
         agent.relay((machine + n) % MACHINES);
     } else {
-        // Evenly spread over the time of one task, however many agents there are: multiples of the golden ratio.
+        // Spreads any number of agents evenly over the time of one task: multiples of the golden ratio.
         let share = u64::from(id.wrapping_mul(0x9E37_79B9));
         std::thread::sleep(Duration::from_millis((work_ms * share) >> 32));
         agent.work(work_ms);
@@ -347,7 +347,7 @@ fn connected(url: &str, project: &str, end: u64) -> PostgresStore {
 impl Agent {
     fn note(&mut self, action: Action, task: &str, fence: i64, sent: u64) {
         let entry = Entry { action, agent: self.number, task: task.to_owned(), fence, sent, answered: now() };
-        // One write of less than a page, which appends as a whole.
+        // A single write of less than a page, which is appended as a whole.
         self.journal.write_all(format!("{entry}\n").as_bytes()).unwrap();
     }
 

@@ -28,7 +28,7 @@ use tenure_testkit::fixture::{fresh_project, new_task};
 use tenure_testkit::postgres::Cluster;
 use tenure_testkit::proxy::Proxy;
 
-/// The request for encryption, and the message that begins a session.
+/// The round trips of connecting: the request for encryption, and the message that begins a session.
 const CONNECTING: u64 = 2;
 fn main() {
     let cluster = Cluster::private(&["max_wal_size = 4GB"]);
@@ -219,7 +219,8 @@ fn our_claims(cluster: &Cluster, clients: usize, time: Duration) -> Rate {
     )
 }
 
-/// All that a command does after it has connected: it opens the project and claims a task by its key, for a new agent.
+/// Everything that a command does after it has connected: it opens the project and claims a task by its key, for a new
+/// agent.
 #[expect(clippy::cast_precision_loss, reason = "a small number")]
 fn round_trips(cluster: &Cluster) -> f64 {
     let project = fresh_project();
@@ -377,7 +378,7 @@ fn idle_waiters(cluster: &Cluster, count: usize, share_machine: bool) -> f64 {
                     })
                     .unwrap();
                 begin.wait();
-                // Spread over time.
+                // Spreads the waiters over time.
                 std::thread::sleep(Duration::from_millis(u64::try_from(n).unwrap() * 25));
                 while !over.load(Ordering::Relaxed) {
                     assert!(store.refresh_ticket(number, &resource).unwrap().is_some());
@@ -395,7 +396,7 @@ fn idle_waiters(cluster: &Cluster, count: usize, share_machine: bool) -> f64 {
         std::thread::sleep(Duration::from_secs(20));
         let mut used = cluster.used_since(&before);
         if share_machine {
-            // The processes of short connections.
+            // Includes the processes of short connections.
             used += cluster.time_of_ended().saturating_sub(ended);
         }
         let share = used.as_secs_f64() / begun.elapsed().as_secs_f64();

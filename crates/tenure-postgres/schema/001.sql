@@ -2,7 +2,8 @@
 -- in every other store. Every row belongs to a project, so that many projects share one database. Enumerations are checked
 -- here, so that no program, ours or another, can store a value that tenure does not know.
 
--- What a column may hold. As domains, because a table's own checks are read anew for every statement that writes to it.
+-- The values that columns may hold. These are domains, because the checks of a table are read again for every statement
+-- that writes to it.
 CREATE DOMAIN tenure.task_status AS text COLLATE "C"
     CHECK (VALUE IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped'));
 CREATE DOMAIN tenure.resource_kind AS text COLLATE "C"
@@ -31,7 +32,8 @@ CREATE TABLE tenure.projects (
     -- Set while the store does not serve: where the rows went, or from where they are being copied.
     standing    text COLLATE "C",
     next_task   bigint NOT NULL DEFAULT 1,
-    -- A reader wants to be notified of the next change; the change that does so clears it and sets the time.
+    -- Set while a reader waits to be notified of the next change. The change that notifies it clears this column and
+    -- sets the time.
     followed    boolean NOT NULL DEFAULT false,
     notified_at bigint NOT NULL DEFAULT 0,
     -- What every transaction needs to know is in the row that it reads anyway: the version of the schema, and whether a dependency
@@ -101,7 +103,7 @@ CREATE TABLE tenure.tasks (
     title       tenure.title NOT NULL,
     description text NOT NULL COLLATE "C" DEFAULT '',
     status      tenure.task_status NOT NULL,
-    -- Tasks without a section live in the unnamed one.
+    -- Tasks without a section belong to the section with the empty id.
     section_id  text NOT NULL COLLATE "C" DEFAULT '',
     source_file text COLLATE "C",
     priority    bigint NOT NULL,
@@ -126,7 +128,7 @@ CREATE INDEX tasks_completed ON tenure.tasks (project, section_id, priority, pos
 CREATE INDEX tasks_position ON tenure.tasks (project, section_id, position);
 -- The statuses that few tasks have.
 CREATE INDEX tasks_rare ON tenure.tasks (project, status) WHERE status NOT IN ('pending', 'completed');
--- What `next` walks: its first entry per section is the answer, however many tasks there are.
+-- Used by `next`, which reads only the first entries of each section, however many tasks there are.
 CREATE INDEX tasks_ready ON tenure.tasks (project, section_id, priority, position, id)
     WHERE status = 'pending' AND open_deps = 0;
 
@@ -157,7 +159,8 @@ END $$;
 CREATE TRIGGER dependency_counted AFTER INSERT OR DELETE ON tenure.task_deps
     FOR EACH ROW EXECUTE FUNCTION tenure.count_dependency();
 
--- One sequence for all projects: a number is never given twice, and every grant's is greater than all before it.
+-- One sequence for all projects: no number is drawn twice, and the number of every grant is greater than all earlier
+-- ones.
 CREATE SEQUENCE tenure.fences AS bigint CACHE 1;
 CREATE SEQUENCE tenure.numbers AS bigint CACHE 1;
 -- Events have a sequence too, so that no transaction waits for another one's number.
@@ -197,7 +200,7 @@ CREATE INDEX leases_history ON tenure.leases (resource_id, resource_kind, projec
 -- The conditions of the next two keep other queries from using them: a query has to repeat an index's condition.
 CREATE INDEX leases_expiry ON tenure.leases (project, resource_kind, expires_at)
     WHERE ended_at IS NULL AND expires_at > 0;
--- Without a condition: queries for open leases of other kinds would read all of it.
+-- Not a partial index of open leases: queries for open leases of other kinds would use that and read all of it.
 CREATE INDEX leases_holder ON tenure.leases (holder_id, project, ended_at);
 CREATE INDEX leases_process ON tenure.leases (project, process) WHERE ended_at IS NULL AND process IS NOT NULL;
 
@@ -311,7 +314,7 @@ CREATE TABLE tenure.sessions (
     current_fence         bigint,
     current_attempt       text COLLATE "C",
     current_agent_session text COLLATE "C",
-    -- Of the session's lease, under which the row was last written.
+    -- The fence of the session's lease under which the row was last written.
     fence                 bigint NOT NULL,
     error                 text COLLATE "C",
     started_at            bigint NOT NULL,
@@ -357,7 +360,7 @@ CREATE TABLE tenure.jobs (
     PRIMARY KEY (project, id)
 ) WITH (fillfactor = 70);
 
--- An unfinished job has its name to itself.
+-- No two unfinished jobs have the same name.
 CREATE UNIQUE INDEX jobs_unfinished ON tenure.jobs (project, name) WHERE state IN ('loading', 'open');
 CREATE INDEX jobs_name ON tenure.jobs (project, name, created_at);
 CREATE INDEX jobs_created ON tenure.jobs (project, created_at);
@@ -377,7 +380,7 @@ CREATE TABLE tenure.job_items (
     FOREIGN KEY (project, job_id) REFERENCES tenure.jobs (project, id)
 );
 
--- Where the next item is found, however many there are.
+-- Finds the next item, however many there are.
 CREATE INDEX job_items_pending ON tenure.job_items (project, job_id, due_at, number) WHERE state = 'pending';
 CREATE INDEX job_items_running ON tenure.job_items (project, job_id, number) WHERE state = 'running';
 CREATE INDEX job_items_failed ON tenure.job_items (project, job_id, number) WHERE state = 'failed';
@@ -431,7 +434,7 @@ CREATE TABLE tenure.messages (
 CREATE INDEX messages_task ON tenure.messages (project, task_id, id);
 CREATE INDEX messages_recipient ON tenure.messages (project, recipient, id);
 
--- The feed. It outlives what it speaks of, so it refers to tasks by value only.
+-- The event feed. Events outlive their tasks, so they refer to tasks by value only.
 CREATE TABLE tenure.events (
     project     uuid NOT NULL,
     seq         bigint NOT NULL,
@@ -448,7 +451,7 @@ CREATE TABLE tenure.events (
 
 CREATE INDEX events_task ON tenure.events (project, task_id, seq);
 
--- The number through which a history was pruned; rows up to it that are left were kept by the rule.
+-- The number through which a history was pruned; rows up to it that still exist were kept on purpose.
 CREATE TABLE tenure.pruning (
     project uuid NOT NULL,
     history text NOT NULL COLLATE "C" CHECK (history IN ('events', 'leases')),

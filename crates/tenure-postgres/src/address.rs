@@ -169,14 +169,14 @@ impl Address {
 /// One of the servers that a URL names.
 #[derive(Clone, Copy)]
 pub(crate) struct Server<'a> {
-    /// By which its password and its certificate are known.
+    /// The name that selects its password and that its certificate is checked against.
     pub(crate) host: &'a Host,
-    /// Where to connect to, if the name is not to be resolved.
+    /// The address to connect to, instead of resolving the name.
     pub(crate) address: Option<IpAddr>,
     pub(crate) port: u16,
 }
 
-/// Fills in what the URL leaves open.
+/// Fills in what the URL omits.
 fn complete(config: &mut Config, service: &Service, surroundings: &Surroundings) -> Result<()> {
     let given = |key: &str, variable: &Option<String>| service.get(key).cloned().or_else(|| variable.clone());
     if config.get_hostaddrs().is_empty()
@@ -262,7 +262,7 @@ fn without_password(url: &str) -> String {
 /// Without the password.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A socket's folder as in a URL, so that what is displayed can be used as one.
+        // A socket's folder is written as in a URL, so that the displayed text can be used as a URL.
         let in_url = |host: &Host| match host_text(host) {
             text if text.starts_with('/') => text.replace('%', "%25").replace('/', "%2F"),
             text if text.contains(':') => format!("[{text}]"),

@@ -1,5 +1,5 @@
-//! The last round trip of a transaction: the buffered writes, the note that the request was served, the notification of
-//! followers, and the commit.
+//! The last round trip of a transaction: the buffered writes, the record of the request, the notification of followers,
+//! and the commit.
 
 use tenure_core::Timestamp;
 use tenure_core::store::Durability;

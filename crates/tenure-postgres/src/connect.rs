@@ -88,7 +88,7 @@ fn readable_password(address: &Address) -> Error {
     }
 }
 
-/// Sends at once, and notices a peer that has gone.
+/// Sends data without delay, and detects a peer that is gone.
 fn notice_silence(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     sys::notice_silence(stream, SILENCE)
@@ -120,21 +120,23 @@ pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Socket for S {}
 
-/// Requests for a password that the server, or a program in its place, could use elsewhere.
+/// Authentication requests whose answer contains the password in a form that the server, or a program in its place,
+/// could use elsewhere.
 const CLEAR_TEXT: u32 = 3;
 const MD5: u32 = 5;
 
-/// What the server said before the first query.
+/// What the server sent before the first query.
 #[derive(Default)]
 struct Heard {
-    /// The process id of its greeting. Behind a pooler it differs from that of the process that runs the queries, by which a
-    /// pooler is detected.
+    /// The process id in the server's greeting. If it differs from that of the process that runs the queries, the connection
+    /// goes through a pooler.
     pid: AtomicI32,
     /// It asked for a password in clear text or as MD5 on a connection that is not confidential.
     wants_readable_password: AtomicBool,
 }
 
-/// The socket. It also listens to the server's greeting, and breaks off before a password is sent that must not be.
+/// The socket. It also inspects the server's greeting, and ends the connection before a password is sent that must not
+/// be sent.
 pub(crate) struct Wire {
     socket: Box<dyn Socket>,
     greeting: Option<Vec<u8>>,
@@ -143,7 +145,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// False if the connection must not go on.
+    /// False if the connection must be ended.
     fn hear(&mut self, bytes: &[u8]) -> bool {
         let Some(heard) = &mut self.greeting else { return true };
         heard.extend_from_slice(bytes);

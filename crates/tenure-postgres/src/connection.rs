@@ -90,7 +90,7 @@ pub(crate) struct Connection {
     pub(crate) connected_at: Timestamp,
     /// A condition on the processes in leases: only these can be known to be dead.
     pub(crate) judged: String,
-    /// What [`migrate::look`] reads, if it was read when the connection was made and not used since.
+    /// What [`migrate::look`] reads, if it was read when the connection was made and has not been used since.
     pub(crate) first_look: Option<Sql<Opened>>,
 }
 
@@ -101,8 +101,8 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Connects to the first server that answers and is not a standby, and looks at the project in the same round trip as at
-    /// the server.
+    /// Connects to the first server that answers and is not a standby, and reads the state of the project in the same round
+    /// trip as that of the server.
     pub(crate) fn open(
         runtime: &Arc<Runtime>,
         address: &Address,
@@ -113,7 +113,7 @@ impl Connection {
         for server in address.servers() {
             match Self::open_one(runtime, address, server, patience, project) {
                 Ok(connection) => return Ok(connection),
-                // That one server is a standby is more informative than that another is unreachable.
+                // An error about a standby is more informative than one about an unreachable server.
                 Err(found) if !matches!(failure, Some(Failure::InRecovery)) => failure = Some(found),
                 Err(_) => {}
             }
@@ -380,7 +380,8 @@ fn drive<T>(
     }
 }
 
-/// Polls all futures until all are done, the first time in this order.
+/// Polls all futures until all are done. The first poll of each is in this order, so the statements are sent in this
+/// order.
 async fn in_order<T>(mut futures: Vec<Pin<Box<dyn Future<Output = T> + '_>>>) -> Vec<T> {
     let mut done: Vec<Option<T>> = futures.iter().map(|_| None).collect();
     poll_fn(|cx| {

@@ -35,7 +35,7 @@ pub(crate) enum Failure {
     WithRings(Box<Failure>),
     /// A stored value that tenure does not write.
     Unreadable(String),
-    /// An error of tenure.
+    /// An error of tenure, returned unchanged.
     Refused(Error),
 }
 

@@ -1,13 +1,13 @@
 //! Following a project: waking a reader after a commit by any client, by a notification that writers send only if a reader
 //! has asked for one.
 //!
-//! A reader asks by setting `projects.followed`, in a turn of its own: every change before that is committed and can be read, and every
-//! change after it finds the request in the row that it reads anyway. The first of them clears it and notifies the channel on which
-//! all readers of the project listen; each asks again before it reads again. So a change costs nothing without a reader, a
-//! reader that was killed costs one notification, and no answer to a request can be lost between reading and asking.
+//! A reader asks by setting `projects.followed`, in a separate turn: every change before that is committed and can be read, and
+//! every change after it finds the request in the row that it reads anyway. The first of them clears it and notifies the channel
+//! on which all readers of the project listen; each asks again before it reads again. So a change costs nothing without a reader,
+//! a reader that was killed costs one notification, and no answer to a request can be lost between reading and asking.
 //!
-//! Requests within [`INTERVAL`] after a notification are put off, so that there are at most ten notifications a second, however many
-//! changes and readers there are.
+//! Requests within [`INTERVAL`] after a notification are postponed, so that there are at most ten notifications a second, however
+//! many changes and readers there are.
 
 use std::time::Duration;
 

@@ -31,7 +31,7 @@ pub(crate) struct Opened {
     pub(crate) may_exist: MayExist,
 }
 
-/// What the connection's first round trip has read, or the same read now.
+/// Returns what the connection's first round trip has read, or reads it now.
 pub(crate) fn look(connection: &mut Connection, project: Uuid) -> Sql<Opened> {
     match connection.first_look.take() {
         Some(opened) => opened,

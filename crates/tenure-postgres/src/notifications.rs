@@ -26,8 +26,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Reads what has arrived. Ignores notices. If the connection has ended, a pending query fails without help from
-    /// here.
+    /// Reads what has arrived. Ignores notices. If the connection has ended, a pending query fails by itself.
     pub(crate) fn read(&mut self, cx: &mut Context<'_>) {
         while let Some(open) = &mut self.connection {
             match open.poll_message(cx) {
@@ -83,7 +82,7 @@ impl Reader {
         self.lock().connection = None;
     }
 
-    /// Starts the thread, which rings the doorbells, unless it runs.
+    /// Starts the thread that rings the doorbells, unless it is already running.
     pub(crate) fn start(
         self: &Arc<Self>,
         doorbells: &Arc<Doorbells>,

@@ -226,8 +226,8 @@ fn begin(connection: &Connection) -> String {
     format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}", connection.settings())
 }
 
-/// Takes the exclusive turn `$1`, and returns whether it had to be waited for. A statement of its own, because a connection
-/// that is used again has it prepared.
+/// Takes the exclusive turn `$1`, and returns whether it had to be waited for. A separate statement, so that a reused
+/// connection has it prepared.
 const EXCLUSIVE_TURN: &str = "SELECT CASE WHEN pg_try_advisory_xact_lock($1) THEN false
      ELSE pg_advisory_xact_lock($1)::text IS NOT NULL END";
 const SHARED_TURN: &str = "SELECT pg_advisory_xact_lock_shared($1)";

@@ -10,8 +10,8 @@ use crate::store::OpenOptions;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// How long a command with the default patience waits for a free connection of the server. Others give theirs back within
-/// seconds, and a holder that gave up earlier could not renew its lease.
+/// How long a command with the default patience waits for a free connection of the server. Other commands release their
+/// connections within seconds, and a holder that gave up earlier could not renew its lease.
 const CONNECTION_PATIENCE: Duration = Duration::from_mins(1);
 
 /// The pauses between tries.
@@ -26,7 +26,7 @@ impl Retries {
         Self { begun: Instant::now(), patience, pause: FIRST_PAUSE }
     }
 
-    /// How long to try. A shorter patience than the default was chosen by the caller, which tries again itself.
+    /// How long to try. A caller that chose a shorter patience than the default retries by itself.
     fn patience(&self, is_exhausted: bool) -> Duration {
         let default = OpenOptions::default().patience;
         if is_exhausted && self.patience >= default { CONNECTION_PATIENCE } else { self.patience }

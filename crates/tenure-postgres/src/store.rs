@@ -38,8 +38,8 @@ pub struct OpenOptions {
     /// How many processes of this machine keep a connection to this project while they sleep. Others connect when they
     /// poll.
     pub max_listeners: u32,
-    /// Only processes of this boot of this machine are judged, as [`tenure_core::holder::AcrossMachines`] does. The others in leases
-    /// are not read.
+    /// Only processes of this machine and this boot are judged, as by [`tenure_core::holder::AcrossMachines`]. Other processes in
+    /// leases are not read.
     pub judges_this_boot: bool,
     /// Replaces the server's clock in tests.
     pub clock: Option<Arc<dyn Clock>>,
@@ -235,7 +235,7 @@ impl PostgresStore {
             Ok(true) if !self.polls.replace(false) => {}
             Ok(true) => {
                 if self.with_connection(|connection| connection.listen(&self.doorbells)).is_ok() {
-                    // What happened before this has rung no doorbell.
+                    // Changes before this point have rung no doorbell.
                     self.doorbells.ring_all();
                 }
             }
@@ -243,7 +243,7 @@ impl PostgresStore {
                 self.polls.set(true);
                 *self.connection.borrow_mut() = None;
             }
-            // A ring may have been lost with the connection, so the caller has to look again.
+            // A ring may have been lost with the connection, so the caller has to check again.
             Err(_) => self.doorbells.ring_all(),
         }
     }
@@ -254,7 +254,7 @@ impl PostgresStore {
         let nobody = Holder::agent("");
         let hint = ClaimHint { holder: &nobody, wants: ClaimTarget::Task("") };
         let (clock, writer) = (self.options.clock.as_deref(), self.writer(Durability::Power));
-        // A failure has no consequence but a slower claim.
+        // A failure only makes the claim slower.
         drop(self.with_connection(|connection| {
             Transaction::writing(connection, &self.address, Uuid::new_v4(), writer, clock, Some(hint))
                 .map(drop)

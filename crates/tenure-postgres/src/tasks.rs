@@ -133,7 +133,7 @@ fn page_query(filter: &TaskFilter, terms: &str, first: usize, may_exist: MayExis
     if !is_by_section(filter) {
         return task_query(BY_SECTION, &format!("{terms} {page}"), may_exist);
     }
-    // With the condition of an index as it is written there.
+    // Each part repeats the condition of an index exactly as the index has it.
     let part = |condition: &str| {
         format!(
             "(SELECT t.* FROM tenure.tasks t WHERE t.project = $1 AND t.section_id = s.id AND {condition} {terms}

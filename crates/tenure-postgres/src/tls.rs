@@ -29,7 +29,7 @@ impl TlsMode {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "disable" => Self::Disable,
-            // Also encrypted if the server can, which is the better half of what `allow` allows.
+            // `allow` permits encryption, so it is used if the server supports it.
             "allow" | "prefer" => Self::Prefer,
             "require" => Self::Require,
             "verify-ca" => Self::VerifyCa,

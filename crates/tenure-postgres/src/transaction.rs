@@ -75,7 +75,7 @@ pub(crate) struct Writer {
 pub(crate) enum Trace {
     /// The row of the client's last request.
     Note,
-    /// The lease with this fence and this hash of its random key. The fence alone does not tell: a number that was drawn
+    /// The lease with this fence and this hash of its random key. The fence alone is not enough: a number that was drawn
     /// and not committed may be drawn again after a crash of the server.
     Grant { fence: i64, key_hash: String },
 }

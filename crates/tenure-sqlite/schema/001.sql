@@ -8,7 +8,8 @@ CREATE TABLE meta (
 
 INSERT INTO meta (name, value) VALUES ('next_task_number', 1);
 
--- Which store this is, in one row. A copy of the file has the same id, and is recognised by its other home.
+-- The identity of this store, in one row. A copy of the file has the same id, and is recognised because its home
+-- differs.
 CREATE TABLE identity (
     one        INTEGER PRIMARY KEY CHECK (one = 1),
     store_id   TEXT NOT NULL,
@@ -83,7 +84,7 @@ CREATE INDEX tasks_open ON tasks (section_id, priority, position, id) WHERE stat
 CREATE INDEX tasks_position ON tasks (section_id, position);
 CREATE INDEX tasks_status ON tasks (status, section_id);
 CREATE INDEX tasks_title ON tasks (title);
--- What `next` walks: its first entry per section is the answer, however many tasks there are.
+-- Used by `next`, which reads only the first entries of each section, however many tasks there are.
 CREATE INDEX tasks_ready ON tasks (section_id, priority, position, id)
     WHERE status = 'pending' AND open_deps = 0;
 
@@ -97,7 +98,7 @@ CREATE TABLE task_deps (
 CREATE INDEX task_deps_back ON task_deps (depends_on);
 
 CREATE TABLE leases (
-    -- AUTOINCREMENT: a number is never given twice, not even after old leases were pruned.
+    -- AUTOINCREMENT: no number is used twice, not even after old leases were pruned.
     fence         INTEGER PRIMARY KEY AUTOINCREMENT,
     lease_id      TEXT NOT NULL UNIQUE,
     -- A hash of the secret key that only the holder knows.
@@ -128,7 +129,7 @@ CREATE UNIQUE INDEX leases_open ON leases (resource_kind, resource_id) WHERE end
 CREATE INDEX leases_history ON leases (resource_kind, resource_id, fence);
 CREATE INDEX leases_expiry ON leases (resource_kind, expires_at) WHERE ended_at IS NULL;
 CREATE INDEX leases_holder ON leases (holder_id) WHERE ended_at IS NULL;
--- What a session may still renew after a clean-up.
+-- Leases that a session may still renew after a clean-up.
 CREATE INDEX leases_expired ON leases (holder_id, ended_at) WHERE end_reason = 'expired';
 CREATE INDEX leases_process ON leases (process) WHERE ended_at IS NULL AND process IS NOT NULL;
 
@@ -232,7 +233,7 @@ CREATE TABLE sessions (
     current_fence         INTEGER,
     current_attempt       TEXT,
     current_agent_session TEXT,
-    -- Of the session's lease, under which the row was last written.
+    -- The fence of the session's lease under which the row was last written.
     fence                 INTEGER NOT NULL,
     error                 TEXT,
     started_at            INTEGER NOT NULL,
@@ -272,7 +273,7 @@ CREATE TABLE jobs (
     updated_at INTEGER NOT NULL
 ) STRICT;
 
--- An unfinished job has its name to itself.
+-- No two unfinished jobs have the same name.
 CREATE UNIQUE INDEX jobs_unfinished ON jobs (name) WHERE state IN ('loading', 'open');
 CREATE INDEX jobs_name ON jobs (name, created_at);
 CREATE INDEX jobs_created ON jobs (created_at);
@@ -289,7 +290,7 @@ CREATE TABLE job_items (
     UNIQUE (job_id, number)
 ) STRICT;
 
--- Where the next item is found, however many there are.
+-- Finds the next item, however many there are.
 CREATE INDEX job_items_pending ON job_items (job_id, due_at, number) WHERE state = 'pending';
 CREATE INDEX job_items_running ON job_items (job_id, number) WHERE state = 'running';
 CREATE INDEX job_items_failed ON job_items (job_id, number) WHERE state = 'failed';
@@ -309,7 +310,7 @@ CREATE TABLE messages (
 CREATE INDEX messages_task ON messages (task_id, id);
 CREATE INDEX messages_recipient ON messages (recipient, id);
 
--- The feed. It outlives what it speaks of, so it refers to tasks by value only.
+-- The event feed. Events outlive their tasks, so they refer to tasks by value only.
 CREATE TABLE event_kinds (kind TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 
 INSERT INTO event_kinds (kind) VALUES
@@ -338,7 +339,7 @@ CREATE TABLE events (
 
 CREATE INDEX events_task ON events (task_id, seq);
 
--- The number through which a history was pruned; rows up to it that are left were kept by the rule.
+-- The number through which a history was pruned; rows up to it that still exist were kept on purpose.
 CREATE TABLE pruning (
     history TEXT PRIMARY KEY CHECK (history IN ('events', 'leases')),
     through INTEGER NOT NULL

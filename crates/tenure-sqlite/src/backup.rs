@@ -14,7 +14,8 @@ use crate::error::{io_error, sql_error};
 use crate::gate::Gate;
 
 impl SqliteStore {
-    /// Writes a copy of the whole database, as of one moment, to a new file. Others may read and write meanwhile.
+    /// Writes a copy of the whole database, as of one moment, to a new file. Other processes may read and write
+    /// meanwhile.
     pub fn back_up(&self, to: &Path) -> Result<()> {
         let serving: &dyn Store = self;
         serving.read(|_| Ok(()))?;

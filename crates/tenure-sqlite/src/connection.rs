@@ -49,7 +49,7 @@ pub struct SqliteStore {
     path: PathBuf,
     gate: Gate,
     options: OpenOptions,
-    /// What SQLite does at a commit; it begins with FULL.
+    /// The durability that the setting `synchronous` has now; SQLite begins with FULL.
     synchronous: RefCell<Durability>,
     kind: filesystem::Kind,
     file: KnownFile,
@@ -96,7 +96,8 @@ impl SqliteStore {
             OpenFlags::SQLITE_OPEN_READ_WRITE
         };
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX | extra;
-        // With NOFOLLOW, SQLite accepts no symbolic link in any part of the path, and the folder is the caller's business.
+        // With NOFOLLOW, SQLite accepts no symbolic link in any part of the path. Links in the folder are up to the
+        // caller, so they are resolved first.
         let real = real_folder(path)?;
         let conn = Connection::open_with_flags(&real, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)
             .map_err(|e| cannot_open(&e, path))?;
@@ -247,7 +248,7 @@ impl SqliteStore {
         }
     }
 
-    /// Refuses to go on in a file that was deleted or replaced, where changes would be lost.
+    /// Refuses to continue with a file that was deleted or replaced, because changes to it would be lost.
     fn check_in_place(&self) -> Result<()> {
         match self.file.presence() {
             Presence::InPlace => Ok(()),
@@ -255,7 +256,8 @@ impl SqliteStore {
         }
     }
 
-    /// Records where and when the store is changed, if that is new. Returns the identity to remember after the commit.
+    /// Records the home and the boot in which the store is changed, if they are new. Returns the identity to remember
+    /// after the commit.
     fn settle(&self, adopting: bool) -> Result<Option<Identity>> {
         let boot = self.boot();
         let check = |identity: &Identity| identity.check_home(&self.home, &boot);
@@ -274,7 +276,7 @@ impl SqliteStore {
         settled.write(&self.conn).map(Some)
     }
 
-    /// One transaction, with access to the SQLite type.
+    /// One transaction whose body gets the SQLite type.
     fn inside(
         &self,
         durability: Durability,
@@ -356,8 +358,8 @@ fn real_folder(path: &Path) -> Result<PathBuf> {
     Ok(folder.join(path.file_name().unwrap_or_default()))
 }
 
-/// The file may have been made by anybody, for example by the author of a repository: neither its schema nor a statement can
-/// reach beyond its rows.
+/// Restricts what the database can do. The file may come from anybody, for example from the author of a repository, so
+/// neither its schema nor a statement may reach beyond its rows.
 fn distrust(conn: &Connection) -> Result<()> {
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true).map_err(|e| sql_error(&e))?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false).map_err(|e| sql_error(&e)).map(drop)

@@ -81,7 +81,7 @@ fn own_rows(table: &Table) -> &'static str {
     if table.name == "sections" { "WHERE id <> ''" } else { "" }
 }
 
-/// Copied times are on the wall clock, because each store has a clock of its own.
+/// Copied times are on the wall clock, because each store has its own clock.
 fn read_row(row: &Row<'_>, columns: &[Column], ahead: i64) -> Sql<CopiedRow> {
     (0..)
         .zip(columns)

@@ -7,7 +7,7 @@ use tenure_core::{Error, Result};
 
 use crate::sys;
 
-/// A file system, as far as the operating system tells.
+/// What the operating system reports about a file system.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FileSystem {
     /// The name, if it is a network file system.

@@ -1,8 +1,8 @@
 //! Following a database file: waking a reader after every commit, without a query and without any work by the writers.
 //!
-//! The write-ahead log itself is the wrong file to watch: it is written before the commit can be read, so a reader that was
-//! woken by its last change could find nothing and would not be woken again. Every writer passes the gate, and leaves it after its
-//! commit, so the end of a pass is what is watched.
+//! The write-ahead log itself is the wrong file to watch: it is written before the commit can be read, so a reader that was woken
+//! by its last change could find nothing and would not be woken again. Every writer passes the gate, and leaves it after its
+//! commit, so the watch is for the end of a pass through the gate.
 //!
 //! Guaranteed: a wake-up after each commit, also by a process that was killed, after a checkpoint, and after the log was removed
 //! and made again; and one when the file is replaced or removed. Not guaranteed: that something has changed.
@@ -21,7 +21,7 @@ use crate::sys;
 #[derive(Debug)]
 pub struct Watch(pub(crate) sys::FileWatch);
 
-/// The files whose changes are of interest.
+/// The files that are watched.
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) folder: PathBuf,
@@ -41,7 +41,7 @@ impl Watched {
 }
 
 impl Watch {
-    /// How often a reader reads without a wake-up, in case the system has kept one from it.
+    /// How often a reader reads without a wake-up, in case the system has lost one.
     pub const RECHECK: Duration = sys::RECHECK;
 
     /// Readable when a file has changed.
@@ -56,8 +56,8 @@ impl Watch {
 }
 
 impl SqliteStore {
-    /// Starts a watch. `None` where the system has none, or refuses one; then a reader has to poll. It also has to on a FUSE file
-    /// system, which need not report the changes of other machines.
+    /// Starts a watch. `None` if the system has no watches or refuses one, and on a FUSE file system, which need not report the
+    /// changes of other machines. Then a reader has to poll.
     pub fn watch(&self) -> Option<Watch> {
         if self.is_on_fuse() {
             return None;

@@ -30,7 +30,7 @@ pub(crate) struct Gate {
 const POLLING: Duration = Duration::from_millis(2);
 const PAUSE: Duration = Duration::from_micros(30);
 
-/// How long a writer waits before it says so.
+/// How long a writer waits before it calls `on_wait`.
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// Held for one transaction.

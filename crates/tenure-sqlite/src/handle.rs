@@ -31,8 +31,9 @@ struct LeftOpen {
 
 static LEFT_OPEN: Mutex<Vec<LeftOpen>> = Mutex::new(Vec::new());
 
-/// Completes the files of the databases that were used until the end of the process ([`EndsWithProcess`](tenure_core::store::Hint::EndsWithProcess)). To be
-/// called after the process has printed its answer.
+/// Moves the logs of the databases that were left open into their files
+/// ([`EndsWithProcess`](tenure_core::store::Hint::EndsWithProcess)). To be called at the end of the process, after it has
+/// printed its answer.
 pub fn close_left_open() {
     let left = LEFT_OPEN.lock().map(|mut left| std::mem::take(&mut *left)).unwrap_or_default();
     for LeftOpen { conn, database, mark } in left {
@@ -41,7 +42,8 @@ pub fn close_left_open() {
     }
 }
 
-/// How often the last process moves the log. Another one that leaves meanwhile leaves its changes to it.
+/// How many times the last process moves the log. A process that ends meanwhile leaves its changes in the log to the
+/// last one.
 const MOVES: usize = 3;
 
 /// Moves the log into the database if no other process has it open, so that after the last process has ended the file is
@@ -54,7 +56,8 @@ fn move_log(conn: &Connection, database: &Path, mark: &OpenMark) {
         }
         let Some(_last) = mark.leave() else { return };
         let Some(_pass) = Gate::beside(database).try_enter() else { return };
-        // A process that is reading now may keep the log from being emptied. Then it is that process's turn.
+        // A process that is reading now may keep the log from being emptied. Then that process moves the log when it
+        // ends.
         let _ = conn.busy_timeout(Duration::ZERO);
         let _ = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }
@@ -94,7 +97,8 @@ impl Drop for Handle {
     fn drop(&mut self) {
         let Some(conn) = self.conn.take() else { return };
         let Some(mark) = self.mark.take() else { return drop(conn) };
-        // Before looking for the log: a process that writes after that look finds no mark here, and moves the log itself.
+        // The mark is removed before the log is checked: a process that writes after the check finds no mark of this one,
+        // and moves the log itself.
         mark.remove();
         if !self.ends_with_process.get() {
             move_log(&conn, &self.database, &mark);

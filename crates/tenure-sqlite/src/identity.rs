@@ -73,7 +73,7 @@ impl Identity {
         Ok(Self { id: StoreId::stored(identity.id.as_str())?, ..identity })
     }
 
-    /// Judged for a file at `home` in this `boot`.
+    /// Evaluates the identity for a file at `home` in this `boot`.
     pub(crate) fn check_home(&self, home: &str, boot: &Boot) -> HomeCheck {
         let same_boot = self.boot.as_deref() == Some(boot.id.as_str());
         let has_clock = !self.provisional && (self.clock.is_some() || !boot.has_clock);
@@ -92,8 +92,9 @@ impl Identity {
         Self { id, home: Some(home.to_owned()), boot: Some(boot.to_owned()), clock, provisional: false }
     }
 
-    /// With a clock for this boot. A clock that another boot has set does not count. The first one to set it begins with
-    /// the wall clock, but not before the last heartbeat of an open lease, so that no lease outlasts its ttl.
+    /// The identity with a clock for this boot. A clock that was set in another boot does not count. The first process
+    /// to set it starts it at the wall time, but not before the last heartbeat of an open lease, so that no lease
+    /// outlasts its ttl.
     pub(crate) fn with_clock(mut self, conn: &Connection, clock: &dyn Clock) -> Result<Self> {
         let Some(now) = clock.since_boot() else { return Ok(self) };
         if self.clock.as_ref().is_some_and(|known| known.boot == now.boot) {

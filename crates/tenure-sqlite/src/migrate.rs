@@ -18,7 +18,7 @@ const MIGRATIONS: [&str; 1] = [include_str!("../schema/001.sql")];
 
 pub(crate) const LATEST: i64 = 1;
 
-/// How long a process waits for another one that migrates the database, however little patience it has for other writers.
+/// How long a process waits for another one that migrates the database, whatever its patience for other writers.
 const PATIENCE: Duration = Duration::from_mins(30);
 
 /// `tenu`: marks the file as a tenure database.
@@ -68,7 +68,7 @@ pub(crate) fn standing(conn: &Connection) -> Result<Standing> {
     Standing::from_text(text.as_deref())
 }
 
-/// Inside a transaction.
+/// To be called inside a transaction.
 pub(crate) fn set_standing(conn: &Connection, to: &Standing) -> Result<()> {
     let text = to.to_text()?;
     let mark = if text.is_some() { NOT_SERVING } else { 0 };
@@ -121,7 +121,7 @@ fn migrate_inside(conn: &Connection, migrations: &[&str]) -> Result<()> {
 }
 
 /// The statements without comments and indentation: SQLite stores the text of each table, and every process reads it. A
-/// comment has to be a line of its own.
+/// comment has to be on a separate line.
 fn compact(sql: &str) -> String {
     let lines = sql.lines().map(str::trim).filter(|line| !line.starts_with("--"));
     lines.flat_map(|line| line.split_whitespace()).collect::<Vec<_>>().join(" ")

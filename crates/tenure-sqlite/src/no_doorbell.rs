@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fd::BorrowedFd;
 
-/// Never made.
+/// Never created.
 #[derive(Debug)]
 pub struct Doorbell(Infallible);
 

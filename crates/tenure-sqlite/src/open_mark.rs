@@ -1,8 +1,8 @@
 //! The open mark: shows other processes that this one has the database open.
 //!
 //! It is a shared lock on a file beside the database, and ends with the process. Guarantees: of the processes that
-//! [leave](OpenMark::leave), the last one learns that it is the last. Each removes its own mark before it looks for the marks
-//! of others, so of two that leave at the same time at least one finds no other.
+//! [leave](OpenMark::leave), the last one finds out that it is the last. Each removes its own mark before it checks for the
+//! marks of others, so of two that leave at the same time at least one finds no other mark.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -27,8 +27,8 @@ impl OpenMark {
         }
     }
 
-    /// Removes the mark. Returns whether no other process has one, and if so keeps others from leaving as the last one until
-    /// the result is dropped.
+    /// Removes the mark. If no other process has one, returns a guard that keeps others from leaving as the last one until
+    /// it is dropped.
     pub(crate) fn leave(&self) -> Option<LastOne<'_>> {
         self.remove();
         let Some(file) = &self.0 else { return Some(LastOne(None)) };

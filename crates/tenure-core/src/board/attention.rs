@@ -57,7 +57,7 @@ pub struct Attention {
     pub hints: Vec<Hint>,
 }
 
-/// Of a task in review or failed.
+/// The entry for a task that is in review or has failed.
 pub(super) fn of_task(ended: EndedTask, now: Timestamp, judge: &dyn Judge) -> Attention {
     let EndedTask { task, attempt } = ended;
     let key = &task.key;
@@ -80,7 +80,7 @@ pub(super) fn of_task(ended: EndedTask, now: Timestamp, judge: &dyn Judge) -> At
     Attention { kind, sentence, since, hints, task: Some(TaskLine::of(&task, now, judge)) }
 }
 
-/// Of something parked, if a person has to act.
+/// The entry for something parked, if a person has to act.
 pub(super) fn of_parking(parking: &Parking, now: Timestamp) -> Option<Attention> {
     let logged_out = parking.ending == Some(Ending::NotLoggedIn);
     if !logged_out && parking.tries_at().is_some() {
@@ -106,7 +106,7 @@ pub(super) fn of_message(message: &Message) -> Attention {
     }
 }
 
-/// Of a job, if it does not go on by itself.
+/// The entry for a job, if it does not continue by itself.
 pub(super) fn of_job(job: &JobLine) -> Option<Attention> {
     let name = last_arg(&job.name);
     let (sentence, hint) = match job.status {

@@ -13,7 +13,7 @@ use crate::task::{DEFAULT_PRIORITY, Task, TaskStatus};
 
 /// If at most this many tasks match, all of them are read by one query; otherwise each group needs its own.
 const ONE_QUERY: u64 = 500;
-/// At most this many groups are read by queries of their own. Those after them are shown closed.
+/// At most this many groups are read by separate queries. The groups after them are shown closed.
 const MOST_QUERIES: usize = 50;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! What a board shows of a project: what waits for a person, who holds what, who is queued, why nothing moves, what is
-//! parked, and the tasks in groups.
+//! What a board shows of a project: what waits for a person, the holders, the queue, the reasons why there is no
+//! progress, what is parked, and the tasks in groups.
 //!
 //! [`read`] gathers the rows in the caller's transaction, and [`Rows::board`] turns them into the [`Board`], which every
 //! view renders. The number of queries is bounded, whatever the number of tasks. Text is passed on as it is stored; a view

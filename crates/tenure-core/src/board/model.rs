@@ -29,7 +29,7 @@ pub struct Board {
     pub held: Page<Held>,
     /// The waiters in the order of arrival.
     pub queue: Page<Waiting>,
-    /// Why nothing moves, or that everything does; as in `tenure why`. Never empty.
+    /// Why there is no progress, or that there is; as in `tenure why`. Never empty.
     pub reasons: Vec<Reason>,
     /// Whether none of the reasons keeps the project from making progress.
     pub moving: bool,

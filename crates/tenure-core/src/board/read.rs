@@ -38,13 +38,13 @@ pub struct Query {
     pub search: Option<String>,
     /// Whether groups contain completed and skipped tasks.
     pub finished: bool,
-    /// At most this many tasks of a group.
+    /// At most this many tasks of a group are read.
     pub rows: u64,
     /// The first row of a group's page, if that is not 0.
     pub offsets: BTreeMap<GroupId, u64>,
     /// Groups whose tasks are not read.
     pub closed: BTreeSet<GroupId>,
-    /// At most this many rows of each other list.
+    /// At most this many rows of each other list are read.
     pub list_rows: u64,
 }
 

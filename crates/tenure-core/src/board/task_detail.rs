@@ -1,4 +1,4 @@
-//! One task with everything that is known of it.
+//! One task with everything that is known about it.
 
 use std::collections::BTreeMap;
 

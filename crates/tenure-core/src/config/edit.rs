@@ -192,7 +192,7 @@ fn plan(
     replace(text, holder.ok_or(UNSUPPORTED)?, node, new)
 }
 
-/// Removes the lines of an entry; of an annotated one only the line of its value. A comment behind the value stays.
+/// Removes the lines of an entry; of an annotated one only the line of its value. A comment after the value stays.
 fn removal(text: &str, root: Option<&Node<'_>>, path: &[&str], kind: Kind) -> Result<Splice, &'static str> {
     let mut node = root.ok_or(UNSUPPORTED)?;
     let mut holder: Option<&Entry<'_>> = None;
@@ -221,7 +221,7 @@ fn removal(text: &str, root: Option<&Node<'_>>, path: &[&str], kind: Kind) -> Re
     if comment.starts_with('#') {
         return Ok((start..end + line.len() - comment.len(), indent.to_owned()));
     }
-    // The end of a block is behind its last line break.
+    // The end of a block is after its last line break.
     let is_line_end = text[..end].ends_with('\n');
     let next = if is_line_end { end } else { (end + line.len() + 1).min(text.len()) };
     Ok((start..next, String::new()))

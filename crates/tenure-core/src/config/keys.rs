@@ -60,7 +60,8 @@ impl Kind {
     }
 }
 
-/// Whether the value in a project's file counts. Every key has a decision, because the file may come with a clone.
+/// Whether the value in a project's file counts. Every key has to specify this, because the file may come from a cloned
+/// repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Authority {
     /// It always counts: the key runs nothing, reaches nothing and removes nothing.
@@ -267,7 +268,7 @@ pub(super) fn is_name(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// The constructors of a key ask for its decision; this test repeats the important ones.
+    /// The constructors of a key require its authority; this test repeats the important ones.
     #[test]
     fn keys_that_run_or_reach_something_need_trust_and_wake_up_belongs_to_the_user() {
         let needs_trust = [

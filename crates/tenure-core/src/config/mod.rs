@@ -1,8 +1,8 @@
 //! Configuration: merges `config.yaml` of the user and of the project, the environment and flags into one typed [`Config`].
 //!
 //! Guarantees: every accepted key is in [`KEYS`]; every error in a file has its line and column; no input causes a
-//! panic or work out of proportion to its size; [`set`] changes one value of a text and nothing else, or refuses; a
-//! project's setting that needs trust counts only if the caller says that the file is trusted.
+//! panic, or work that is out of proportion to its size; [`set`] changes one value of a text and nothing else, or
+//! refuses; a project's setting that needs trust counts only if the caller says that the file is trusted.
 //! Does no I/O: the caller reads and writes the files and reads the variables.
 
 mod document;

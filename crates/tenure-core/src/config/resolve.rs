@@ -1,5 +1,6 @@
-//! Merges the layers into one configuration. Precedence: flags, environment, project file, user file, defaults. What a
-//! project file may not decide, or decides without being trusted, is left out and listed in [`Config::ignored`].
+//! Merges the layers into one configuration. Precedence: flags, environment, project file, user file, defaults.
+//! Settings that a project file may not decide, or decides without being trusted, are left out and listed in
+//! [`Config::ignored`].
 //! Guarantees that every value has the type of its key and that the rules between keys hold.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,7 @@ use super::types::{
 };
 use super::value::Value;
 
-/// The value of `store.url` that means the project's own database file, like no value.
+/// The value of `store.url` that means the project's own database file, as if the key were not set.
 const PROJECT_FILE: &str = "sqlite:";
 
 /// The inputs of the configuration.
@@ -138,7 +139,7 @@ impl Config {
 struct Stack {
     given: Vec<(String, Value, Origin)>,
     hooks: Vec<(Hook, Origin)>,
-    /// What the project's file sets in vain.
+    /// Settings of the project's file that do not count.
     ignored: Vec<IgnoredSetting>,
     ignored_hooks: Vec<Hook>,
 }

@@ -1,4 +1,4 @@
-//! What a project's file says that needs a person's trust, and the record of what a person has trusted.
+//! The settings of a project's file that need a person's trust, and the record of what a person has trusted.
 //!
 //! Guarantees: the content does not depend on how the file is written (comments, order, quoting, aliases, annotated
 //! values); two contents are equal exactly if the same settings need trust, with the same values, and the files that they
@@ -60,7 +60,7 @@ impl TrustContent {
         sha256(text.as_bytes())
     }
 
-    /// The differences to what was trusted before; everything, if nothing was.
+    /// The differences from what was trusted before; everything, if nothing was.
     pub fn changes_since(&self, before: Option<&Self>) -> Vec<TrustChange> {
         let (before, after) = (before.map(Self::displayed).unwrap_or_default(), self.displayed());
         let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
@@ -75,7 +75,7 @@ impl TrustContent {
         changes
     }
 
-    /// Every setting and file as a person sees it. A hook is an entry of its own; so is the order of several.
+    /// Every setting and file as a person sees it. Each hook is a separate entry, and so is the order of several hooks.
     fn displayed(&self) -> BTreeMap<String, String> {
         let mut shown = BTreeMap::new();
         for (key, value) in &self.keys {
@@ -292,7 +292,7 @@ fn variables_in(text: &str) -> impl Iterator<Item = String> {
 }
 
 /// The hosts that a URL leads to, without user and password; the masked text if it is not a URL. None for the project's
-/// own file. A host is never taken from a place where the client would not look for it, so that none can be disguised.
+/// own file. A host is taken only from where the client would take it, so that no URL can disguise its host.
 fn hosts_of(url: &str) -> Vec<String> {
     let Some((scheme, rest)) = url.split_once("://") else {
         return if url.starts_with("sqlite:") { Vec::new() } else { vec![masked(url)] };

@@ -97,7 +97,7 @@ pub enum Permissions {
     /// Also run commands and commit.
     #[default]
     Work,
-    /// Everything that the user may.
+    /// Everything that the user may do.
     Full,
 }
 

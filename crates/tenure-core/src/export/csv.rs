@@ -1,4 +1,4 @@
-//! CSV as RFC 4180 has it: a header, lines that end with CRLF, and quotes where they are needed.
+//! CSV according to RFC 4180: a header, lines that end with CRLF, and quotes where they are needed.
 //!
 //! A spreadsheet evaluates a cell that begins with `=`, `+`, `-`, `@`, a tab or a carriage return. Such a text gets an apostrophe
 //! in front of it, so a title cannot become a formula.

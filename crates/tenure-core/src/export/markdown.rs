@@ -40,7 +40,7 @@ pub fn markdown(sections: &[Section], tasks: &[Task]) -> String {
     out
 }
 
-/// The source of the first task, which most of its section have as well.
+/// The source of the first task. Most tasks of a section have the same source.
 fn common_source<'t>(tasks: &[&'t Task]) -> Option<&'t str> {
     tasks.first().and_then(|task| task.source_file.as_deref())
 }
@@ -70,7 +70,7 @@ fn heading(out: &mut String, section: &Section, source: Option<&str>, is_empty: 
 fn item(out: &mut String, task: &Task, source: Option<&str>) {
     let line = item_line(task);
     let block = indented(&task.description);
-    // With a following section, so that an open code block or comment in the description shows.
+    // Another section follows, so that an unclosed code block or comment in the description is detected.
     let as_text = read(&format!("{line}\n{block}\n## a\n- [ ] a\n")).filter(|read| read.tasks.len() == 2);
     let described = as_text.as_ref().and_then(|read| read.tasks.first());
     let is_described = described.is_some_and(|read| read.description == task.description);
@@ -111,7 +111,7 @@ fn item_line(task: &Task) -> String {
     line
 }
 
-/// The fields that the import would read otherwise, without the description.
+/// The fields that the import would read differently, without the description.
 fn differences(task: &Task, read: Option<&ImportedTask>) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut sorted = read.map(|read| read.depends_on.clone()).unwrap_or_default();

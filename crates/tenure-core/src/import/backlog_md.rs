@@ -1,8 +1,8 @@
 //! Backlog.md: a folder of Markdown files, one per task, each with YAML front matter.
 //!
-//! Mapping: `id` is the key, `milestone` the section, `dependencies` and `labels` are kept, and the text below the front matter is
-//! the description, without the tool's own comments. A task depends on the tasks whose `parent_task_id` it is. `sourceFile` is
-//! the file. The priorities high, medium and low become 50, 100 and 150.
+//! Mapping: `id` is the key, `milestone` the section, `dependencies` and `labels` are kept, and the text below the front matter
+//! is the description, without the tool's own comments. A task depends on its children, which name it in `parent_task_id`.
+//! `sourceFile` is the file. The priorities high, medium and low become 50, 100 and 150.
 
 use serde_json::{Map, Value};
 

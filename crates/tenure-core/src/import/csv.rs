@@ -1,4 +1,5 @@
-//! CSV as RFC 4180 has it, also with bare line feeds. A quote in an unquoted cell is text; an open quote ends with the file.
+//! CSV according to RFC 4180, also with bare line feeds. A quote in an unquoted cell is text; an open quote ends with the
+//! file.
 
 pub(super) struct Record {
     /// The line on which it begins, counted from 1.

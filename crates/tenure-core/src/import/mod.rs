@@ -86,8 +86,8 @@ pub struct Import {
     /// In order of appearance, without duplicates. Contains every section that a task names.
     pub sections: Vec<ImportedSection>,
     pub unmapped: Vec<Unmapped>,
-    /// The file, if its tasks refer to it with `sourceFile`. Then a task that refers to another file is not one that this
-    /// file has lost.
+    /// The file, if its tasks refer to it with `sourceFile`. Then a task that refers to another file does not count as
+    /// missing from this one.
     pub source: Option<String>,
 }
 

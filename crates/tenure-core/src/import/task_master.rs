@@ -47,7 +47,7 @@ struct Tag<'a> {
     rest: &'a Rest<'a>,
 }
 
-/// The text behind the title that was found last, and its line. The values have no positions; titles are searched in file
+/// The text after the title that was found last, and its line. The values have no positions; titles are searched in file
 /// order, so that all of them take a single pass.
 struct Rest<'a>(Cell<(&'a str, usize)>);
 

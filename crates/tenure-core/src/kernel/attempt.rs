@@ -18,9 +18,10 @@ use crate::outcome::Nonce;
 use crate::store::{TaskEdit, Tx, View};
 use crate::task::TaskStatus;
 
-/// An attempt whose task is returned this soon after its start, by another than its supervisor, is a quick return.
+/// An attempt whose task is returned this soon after its start, by a process other than its supervisor, is a quick
+/// return.
 const QUICK: Duration = Duration::from_secs(30);
-/// So many quick returns in a row are charged.
+/// This many quick returns in a row are charged.
 const QUICK_IN_A_ROW: usize = 3;
 
 /// The outcome of an attempt, for its row.
@@ -33,7 +34,7 @@ pub struct Outcome {
 }
 
 /// Inserts the attempt's row with its mark. The process may be started only after this is committed. `agent`: the name of
-/// the agent that works. `nonce`: what an outcome of it that is kept outside the store has to know.
+/// the agent that works. `nonce`: the value that an outcome kept outside the store has to contain.
 pub fn begin_attempt(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -131,8 +132,8 @@ pub fn end_attempt(
     if quick_return { charge_quick_returns(tx, ctx, &ended.resource, actor) } else { Ok(()) }
 }
 
-/// Whether the task was returned soon after the start, by another than the supervisor: a supervisor ends the attempt
-/// before it ends the lease.
+/// Whether the task was returned soon after the start, by a process other than the supervisor: a supervisor ends the
+/// attempt before it ends the lease.
 fn is_quick_return(tx: &dyn Tx, ctx: &Context<'_>, attempt: &Attempt) -> Result<bool> {
     let Some(id) = attempt.resource.task_id() else { return Ok(false) };
     if tx.now().since(attempt.started_at) > QUICK {
@@ -198,8 +199,8 @@ pub(super) fn is_marked_by(view: &dyn View, caller: &Caller, lease: &Lease) -> R
     Ok(view.attempts(&lease.resource)?.iter().any(|a| a.fence == lease.fence && a.id == *mark))
 }
 
-/// Charges the attempt whose mark the caller has, if it is one at this resource. False if there is none, or if it was charged
-/// before.
+/// Charges the attempt whose mark the caller has, if that is an attempt at this resource. False if there is none, or if it
+/// was charged before.
 pub(super) fn charge_marked(tx: &mut dyn Tx, caller: &Caller, resource: &Resource) -> Result<bool> {
     let Some(mark) = &caller.attempt else { return Ok(false) };
     let attempts = tx.attempts(resource)?;

@@ -1,4 +1,4 @@
-//! The end of a lease by itself or by another: it is released, lapses, or is evicted. `finish.rs` has the reports of its holder.
+//! The end of a lease: it is released, lapses, or is evicted. The reports of its holder are in `finish.rs`.
 
 use serde_json::json;
 

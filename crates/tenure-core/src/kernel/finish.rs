@@ -54,7 +54,7 @@ impl Finish<'_> {
 
     pub(super) fn target(self, ctx: &Context<'_>, lease: &Lease, task: &Task) -> TaskStatus {
         match self {
-            // Finishing a task that was claimed for review approves it.
+            // Finishing a task that was claimed for review means approving it.
             Self::Done | Self::DoneWith(_)
                 if ctx.policy.review && lease.claimed_from != Some(TaskStatus::Review) =>
             {
@@ -140,7 +140,7 @@ pub fn finish(
     Ok(Finished { task, lease: claim.lease, changed: true })
 }
 
-/// By whom and how a task is finished.
+/// How a task is finished, and by which caller.
 struct Report<'a> {
     actor: &'a str,
     /// Released from within the attempt, which is charged.
@@ -182,7 +182,7 @@ fn settle(
     wake::work_appeared(tx, ctx)
 }
 
-/// Counts an attempt that gave its task back. Returns why the task has failed, if it was one too many.
+/// Counts an attempt that gave its task back. If that reaches the limit of attempts, returns why the task has failed.
 pub(super) fn charge_return(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,

@@ -30,7 +30,7 @@ pub enum Violation {
     DanglingLease(Lease),
     /// An open lease that has lapsed.
     Lapsed(Lease, LeaseState),
-    /// A runner that is not marked as ended, and whose process is dead.
+    /// A runner whose process is dead, but which is not marked as ended.
     DeadRunner(Runner),
     /// An attempt whose supervisor is dead, or that has no lease.
     Abandoned(Attempt),

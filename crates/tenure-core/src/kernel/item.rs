@@ -217,7 +217,7 @@ fn after(job: &Job, item: &Item, outcome: ItemOutcome<'_>, now: Timestamp) -> It
             next.error = None;
         }
         ItemOutcome::Interrupted { .. } => {
-            // `due_at` is unchanged, so the item comes before those that were not begun yet.
+            // `due_at` is unchanged, so the item comes before items that have not been started.
             next.state = ItemState::Pending;
         }
         ItemOutcome::Failed { why, for_good } => {

@@ -8,7 +8,7 @@ use crate::outcome::AttemptResult;
 use crate::store::Tx;
 
 /// Ends the lapsed lease with the outcome that was kept for it, in the name of its holder. False if there is none, or if
-/// its nonce is not the one that the attempt's row has the hash of.
+/// the hash of its nonce is not the one in the attempt's row.
 pub(super) fn apply(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<bool> {
     let Some(kept) = ctx.outcomes.kept(lease.fence) else { return Ok(false) };
     let hash = Some(kept.nonce.hash());

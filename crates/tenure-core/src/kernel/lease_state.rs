@@ -7,7 +7,7 @@ use crate::holder::{Caller, Judge, Liveness};
 use crate::lease::{Lease, LeaseState, Resource};
 use crate::store::View;
 
-/// Whether `caller` is, by what it presents or by name, the process that holds `lease` (L6).
+/// Whether `caller` is the holder of `lease`, according to what it presents or to its name (L6).
 ///
 /// Several processes may share a name. A caller with another process does not match a lease that records one, and a
 /// caller without a process matches such a lease only while no attempt is `running` under it.

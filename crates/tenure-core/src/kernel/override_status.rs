@@ -17,7 +17,7 @@ use crate::lease::{EndReason, Lease, LeaseState, Resource};
 use crate::store::Tx;
 use crate::task::{Task, TaskStatus};
 
-/// What else a change of status has done.
+/// The other effects of a change of status.
 #[derive(Debug, Clone, Default)]
 pub struct Overridden {
     /// The lease of another holder that was ended by force.

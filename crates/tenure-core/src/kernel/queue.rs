@@ -14,7 +14,7 @@ use crate::store::{NewTicket, Tx, View, Viewer};
 /// The live tickets for `resource` before `mine`, or all of them for a caller without a ticket.
 ///
 /// A ticket that is gone or was not refreshed in time does not count; its process is treated as a newcomer. The waiters
-/// for a section are those that want any of its tasks or one of them.
+/// for a section are those that want any task of it, or a particular one.
 pub fn waiters_before(
     view: &dyn View,
     viewer: &Viewer,

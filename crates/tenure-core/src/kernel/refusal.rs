@@ -92,7 +92,7 @@ pub fn sections_in_use(
 #[derive(Debug)]
 pub(super) enum Hold {
     Free,
-    /// The caller's own: it may continue, whatever waits.
+    /// The caller's own: it may continue, whatever the queue.
     Own,
     Other(Box<Lease>),
 }

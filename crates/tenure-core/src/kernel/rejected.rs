@@ -7,7 +7,7 @@ use crate::lease::EndReason;
 use crate::store::{Durability, Store, Tx};
 
 /// Returns the outcome of a write. If its lease is lost, that is recorded first, because the write's own transaction was rolled
-/// back. If that fails, the refusal is the same.
+/// back. If recording fails, the same refusal is returned.
 pub fn recording_rejection<T>(store: &dyn Store, outcome: Result<T>) -> Result<T> {
     if let Err(error @ Error::LeaseLost(_)) = &outcome {
         drop(store.write(Durability::Process, |tx| record_rejection(tx, error)));

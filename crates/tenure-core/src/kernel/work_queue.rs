@@ -54,7 +54,7 @@ impl Reservations {
         })
     }
 
-    /// The reservations that count for a claim whose place in the queue is `place`. A caller whose ticket is for something
+    /// The reservations that count for a claim whose ticket has the number `place`. A caller whose ticket is for something
     /// else comes last, and nothing is reserved for that ticket, which the caller gives up.
     pub(super) fn before_claim(
         view: &dyn View,
@@ -273,14 +273,14 @@ pub(super) fn in_review(view: &dyn View, viewer: &Viewer, section: Option<&Secti
     Ok(view.list_tasks(&filter, viewer)?.0)
 }
 
-/// The number of the caller's ticket, if that is a place in the queue for any ready task of `section`.
+/// The number of the caller's ticket, if it is a ticket for any ready task of `section`.
 pub(super) fn place_for_next(terms: &Terms, section: Option<&SectionId>) -> Option<i64> {
     let (number, wish) = terms.ticket.as_ref()?;
     let wide_enough = wish.ready_section().is_none_or(|wanted| Some(&wanted) == section);
     (wish.is_ready_work() && wide_enough).then_some(*number)
 }
 
-/// The number of the caller's ticket, if that is a place in the queue for `task`.
+/// The number of the caller's ticket, if it is a ticket for `task`.
 pub(super) fn place_for(terms: &Terms, task: &Task) -> Option<i64> {
     let (number, wish) = terms.ticket.as_ref()?;
     if wish.task_id().as_ref() == Some(&task.id) {

@@ -55,7 +55,7 @@ pub fn import(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, import: &Impo
 fn refuse_known(tx: &dyn Tx, import: &Import, viewer: &Viewer) -> Result<()> {
     let has_place = |task: &&ImportedTask| task.key.is_none() && task.source_file.is_some();
     let titles: Vec<&str> = import.tasks.iter().filter(has_place).map(|task| task.title.as_str()).collect();
-    // One query for all: no index has the titles.
+    // One query for all titles, because not every store has an index of titles.
     let found = match titles.as_slice() {
         [] => Vec::new(),
         titles => tx.find_tasks(TaskLookup::Titles(titles), usize::MAX)?,

@@ -1,9 +1,9 @@
 //! Importing a file again: the tasks that it adds and changes, and nothing else.
 //!
-//! An item is the task with its key; without a key it is a task with its title, first of the same section. A field that the
-//! file gives replaces the task's; a field that it leaves out or empty stays. A status never changes, because it belongs to
-//! holders and reviewers, and no task is deleted or moved within its section. What could not be applied is reported. So a
-//! second import of the same file changes nothing.
+//! An item stands for the task with its key; without a key, for a task with its title, preferably in the same section. A
+//! field that the file gives replaces the task's; a field that the file omits or leaves empty stays. A status never
+//! changes, because it belongs to holders and reviewers, and no task is deleted or moved within its section. What could not
+//! be applied is reported. So a second import of the same file changes nothing.
 
 use std::collections::{HashMap, HashSet};
 
@@ -27,7 +27,8 @@ use crate::task::Task;
 pub struct ImportUpdate {
     /// In file order.
     pub tasks: Vec<UpdatedTask>,
-    /// Tasks that are in the project and not in the file. If the file's tasks refer to it, only those that do so too.
+    /// Tasks that are in the project and not in the file. If the file's tasks refer to the file, only tasks that refer
+    /// to it as well.
     pub absent: Vec<TaskName>,
     pub new_sections: Vec<String>,
 }

@@ -18,7 +18,7 @@ use crate::parking::{Cost, CountedAttempt, Parking, ParkingScope, Subject};
 use crate::store::{TaskEdit, Tx, View};
 use crate::task::TaskStatus;
 
-/// So many endings of the same family in a row park a preset.
+/// This many endings of the same family in a row park a preset.
 const IN_A_ROW: u32 = 3;
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
@@ -76,7 +76,7 @@ pub fn note_ending(
             let pause = if is_without_result(ended.ending) {
                 Pause::Doubling(MINUTE, HOUR)
             } else {
-                // The model has answered.
+                // The model has answered, so the account and the host work.
                 clear(tx, &account, &caller.holder.id)?;
                 clear(tx, &host, &caller.holder.id)?;
                 Pause::UntilStarted
@@ -180,7 +180,7 @@ fn is_later(row: &Parking, other: &Parking) -> bool {
     }
 }
 
-/// The attempt broke off, for no reason that is understood.
+/// The attempt broke off, for an unknown reason.
 const fn is_without_result(ending: Ending) -> bool {
     matches!(ending, Ending::Crashed | Ending::Unclassified)
 }
@@ -281,7 +281,7 @@ fn park(
     Ok(parked)
 }
 
-/// The subject works.
+/// Clears the row of a subject that works again.
 fn clear(tx: &mut dyn Tx, subject: &Subject, actor: &str) -> Result<()> {
     let Some(row) = tx.parking(subject)? else { return Ok(()) };
     let clean = Parking::new(subject.clone());

@@ -30,12 +30,12 @@ impl Pruned {
         Self { rows, more: rows >= STEP }
     }
 
-    /// Together with another kind of rows in the same step.
+    /// The sum of this result and that for another kind of rows in the same step.
     fn and(self, other: Self) -> Self {
         Self { rows: self.rows + other.rows, more: self.more || other.more }
     }
 
-    /// Together with the next step.
+    /// The sum of this result and that of the next step.
     #[must_use]
     pub fn followed_by(self, next: Self) -> Self {
         Self { rows: self.rows + next.rows, more: next.more }
@@ -98,7 +98,7 @@ fn prune_leases(tx: &mut dyn Tx, before: Timestamp) -> Result<Pruned> {
     Ok(Pruned { rows, more: old.len() == leases.len() })
 }
 
-/// An open lease is passed over. It is removed together with the next lease of its resource that is examined.
+/// An open lease is skipped. It is removed together with the next lease of its resource that is examined.
 fn is_old(lease: &Lease, before: Timestamp) -> bool {
     match lease.ended {
         Some((ended_at, _)) => ended_at < before,

@@ -76,7 +76,7 @@ pub fn change_status(
     }
     let kernel::Overridden { evicted, charged } =
         kernel::override_status(tx, ctx, caller, &task.id, to, message, force)?;
-    // An agent that retries its own task does not get its attempts back.
+    // If an agent retries its own task, the count of its attempts is not reset.
     if matches!(change, Change::Retry | Change::Reopen) && !charged {
         edit.attempts = Some(0);
         edit.rejections = Some(0);
@@ -88,7 +88,7 @@ pub fn change_status(
     Ok(Changed { task, from, evicted })
 }
 
-/// Whether the change completes a task that must be reviewed, or confirms that.
+/// Whether the change approves the task: explicitly, or by completing a task that must be reviewed.
 fn approves(change: Change, from: TaskStatus, review: bool) -> bool {
     match change {
         Change::Approve => true,

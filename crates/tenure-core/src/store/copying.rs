@@ -39,7 +39,7 @@ impl Counters {
     }
 }
 
-/// Another store, as a store remembers it. The URL never contains a password.
+/// Another store, as a store records it. The URL never contains a password.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherStore {
     pub id: StoreId,
@@ -155,7 +155,7 @@ pub struct Contents {
     pub tasks: u64,
 }
 
-/// A store, and the URL under which the other store remembers it.
+/// A store, and the URL under which the other store records it.
 #[derive(Debug, Clone, Copy)]
 pub struct StoreAt<'a> {
     pub store: &'a dyn Movable,

@@ -105,7 +105,7 @@ pub trait Store: Send + fmt::Debug {
         Ok(seen)
     }
 
-    /// A hint with which the store may be faster. It has no effect on any result.
+    /// A hint that may make the store faster. It has no effect on any result.
     fn hint(&self, _hint: Hint) {}
 
     /// Defects below the level of rows that the store itself detects. With `mend` it corrects those that it can.
@@ -121,7 +121,7 @@ pub enum Hint {
     EndsWithProcess,
     /// The caller waits for a grant and wants it to be fast once its turn has come.
     GrantExpected,
-    /// The caller now sleeps until its doorbell rings, or for some seconds. A store may give up what it would keep only to be
+    /// The caller now sleeps until its doorbell rings, or for some seconds. A store may release what it keeps only to be
     /// faster, such as one of a server's few connections.
     Sleeps,
 }

@@ -44,9 +44,9 @@ pub struct LastStatus {
 }
 
 pub trait ReadHistory {
-    /// The number through which this history was pruned. Rows up to it that still exist were kept by the rule.
+    /// The number through which this history was pruned. Rows up to it that still exist were kept on purpose.
     fn pruned_through(&self, history: History) -> Result<i64>;
-    /// The last events with a status of these tasks, as far as the tasks exist. A task is created as `pending`.
+    /// The last event with a status of each of these tasks that exists. A task is created as `pending`.
     fn last_statuses(&self, tasks: &[TaskId]) -> Result<Vec<LastStatus>>;
     /// Leases with a greater fence, in the order of fences.
     fn leases_after(&self, fence: i64, limit: u64) -> Result<Vec<Lease>>;

@@ -61,7 +61,7 @@ pub enum ComputedState {
     Lapsed,
 }
 
-/// The order of a listing. Tasks that are equal in it are in working order; so the order is total.
+/// The order of a listing. Tasks that compare equal are in working order, so the order is total.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskOrder {
     pub by: SortBy,

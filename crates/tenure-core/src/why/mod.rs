@@ -1,6 +1,6 @@
 //! Why a task or a project makes no progress, in sentences with the command that helps.
 //!
-//! An explanation only reads rows. What is not in the store (the exclusive lock, timers, configuration) is asked of
+//! An explanation only reads rows. What is not in the store (the exclusive lock, timers, configuration) comes from
 //! [`Asking`].
 
 mod project;
@@ -41,7 +41,7 @@ impl Reason {
         self
     }
 
-    /// Whether work goes on, or will, although there is this reason.
+    /// Whether work continues, or will continue, although there is this reason.
     pub fn is_progress(&self) -> bool {
         matches!(self.kind, "ready" | "reserved" | "held" | "finished" | "no_runner" | "no_timer")
     }

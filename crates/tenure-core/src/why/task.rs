@@ -26,7 +26,7 @@ pub fn about_task(view: &dyn View, asking: &Asking<'_>, reference: &str) -> Resu
     Ok((name, reasons))
 }
 
-/// The reason of a task that can no longer be claimed.
+/// The reason for a task that can no longer be claimed.
 fn over(view: &dyn View, task: &Task) -> Result<Option<Reason>> {
     let key = &task.key;
     let retry = || hints::retry(key);
@@ -99,7 +99,7 @@ fn section_in_the_way(view: &dyn View, asking: &Asking<'_>, task: &Task) -> Resu
     Ok(Some(Reason::new("section_held", sentence).hint(hints::wait_for_task(&task.key))))
 }
 
-/// The reason that `what`, the task `key`, has this open lease.
+/// The reason that the task `key` has this open lease. `what` names the task in the sentence.
 pub(super) fn held(
     asking: &Asking<'_>,
     lease: &Lease,

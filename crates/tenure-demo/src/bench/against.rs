@@ -1,6 +1,7 @@
-//! Races and claims in turns with another tool, so that a comparison can be repeated on any machine.
+//! Races and claims, alternating with another tool, so that a comparison can be repeated on any machine.
 //!
-//! A race is won by exactly one of its claims, whatever the tool. A tool is run as its documentation says, in a temporary folder.
+//! Exactly one claim should win each race, whatever the tool. A tool is run as its documentation describes, in a temporary
+//! folder.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -24,7 +25,7 @@ use crate::{Error, Result};
 
 /// How many claims take part in a race.
 const RACERS: usize = 8;
-/// How long a lock that `flock` holds is waited for.
+/// How long to wait until at most one `flock` process is left.
 const FLOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What to compare with.

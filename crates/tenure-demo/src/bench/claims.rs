@@ -8,7 +8,7 @@ use super::statistics::median;
 use super::{Bench, to_float};
 use crate::Result;
 
-/// Claims that are timed together, in turns with as many raw ones.
+/// The number of claims that are timed together, alternating with as many raw ones.
 const BLOCK: usize = 40;
 
 impl Bench<'_> {

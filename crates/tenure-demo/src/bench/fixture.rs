@@ -14,11 +14,11 @@ use tenure_core::{Context, Policy, reference};
 use crate::temp_project::TempProject;
 use crate::{Error, Program, Result};
 
-/// Tasks that one transaction adds.
+/// The number of tasks that one transaction adds.
 const BATCH: usize = 10_000;
 /// Has no factor in common with `BATCH`, so that multiplying by it permutes the numbers of a batch.
 const SCATTER: usize = 6_197;
-/// Between the positions of neighbours.
+/// The distance between the positions of neighbours.
 const GAP: i64 = 1 << 20;
 
 pub(super) struct Fixture {

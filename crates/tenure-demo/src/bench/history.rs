@@ -15,11 +15,11 @@ use super::fixture::{Fixture, agent, claimable_keys, context};
 use super::statistics::median;
 use crate::{Error, Result};
 
-/// Tasks of both projects: for the history, for claims of the next task, and for claims by name.
+/// The number of tasks in each project: for the history, for claims of the next task, and for claims by name.
 const TASKS: usize = 300;
 const CLAIMED_BY_NAME: usize = 100;
 const SHORT: i64 = 1_000;
-/// Claims and releases in one transaction.
+/// The number of claims and releases in one transaction.
 const BATCH: usize = 500;
 
 impl Bench<'_> {

@@ -1,5 +1,5 @@
-//! `tenure bench`: the speed budgets. Most are ratios to a raw limit that is measured in turns with them in the same run,
-//! so that other work on the machine slows both sides alike.
+//! `tenure bench`: the speed budgets. Most are ratios to a raw limit that is measured alternately with them in the same
+//! run, so that other work on the machine slows both sides alike.
 
 use crate::{Error, Interrupts, Program, Result};
 

@@ -1,4 +1,4 @@
-//! What SQLite alone needs for the rows of a claim: the limit that claims are compared with.
+//! The time that SQLite alone needs to write the rows of a claim: the limit that claims are compared with.
 //!
 //! The database is separate from any store. Its tables have the columns, checks and indexes of the store's tables, so that a
 //! row costs SQLite the same in both.

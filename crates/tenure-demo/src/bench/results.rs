@@ -22,8 +22,8 @@ pub struct Budget {
 pub enum Bound {
     AtMost,
     AtLeast,
-    /// At most, for a wall time or a ratio of two. A miss is judged only on an idle machine: other work lengthens wall times,
-    /// and not all by the same factor.
+    /// An upper bound for a wall time or for a ratio of two. A miss is judged only on an idle machine: other work lengthens
+    /// wall times, and not all by the same factor.
     Wall,
 }
 

@@ -19,7 +19,7 @@ use crate::{Error, Result};
 /// The limit for a waiter to be queued.
 const QUEUE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Processes that pass one task round.
+/// The number of processes that pass one task round.
 const WAITERS: usize = 8;
 
 impl Bench<'_> {

@@ -155,7 +155,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// The newest attempt of a task and the process id of its agent, once the agent works.
+    /// The newest attempt of a task and the process id of its agent, once the agent is working.
     pub(super) fn running_attempt(&mut self, key: &str) -> Result<Option<(Attempt, u32)>> {
         let store = self.store()?;
         let Some(id) = self.narrator.task_id(key) else { return Ok(None) };

@@ -12,7 +12,7 @@ use crate::identity::{Liveness, ProcessIdentity};
 use crate::sys::fork::Owner;
 use crate::text;
 
-/// How often a lock that changes concurrently is read again.
+/// How many times a lock that changes concurrently is read again.
 const ATTEMPTS: usize = 100;
 
 /// The result of a release.
@@ -120,8 +120,8 @@ impl ExclusiveLock {
         Err(ExclusiveError::Busy { path })
     }
 
-    /// Replaces `previous` by this lock. [`Release::NotOurs`] or [`Release::NotThere`] if `directory` has another lock or
-    /// none, and then nothing is changed.
+    /// Replaces `previous` with this lock. [`Release::NotOurs`] or [`Release::NotThere`] if `directory` has another lock
+    /// or none, and then nothing is changed.
     pub fn replace(&self, previous: &Self, directory: &Path) -> Result<Release, ExclusiveError> {
         let path = lock_path(directory);
         let text = self.to_json().map_err(|error| failed("write", &path)(error.into()))?;

@@ -252,7 +252,7 @@ mod tests {
             assert_eq!(guarded.remove_stale(&seen).unwrap(), Removal::Changed);
         });
         assert_eq!(std::fs::read_to_string(&path).unwrap(), fresh);
-        // Until then some systems keep the name of a file that was removed.
+        // Some systems keep the name of a removed file until it is closed.
         drop(late);
         assert_eq!(names(dir.path()), [EXCLUSIVE_LOCK_FILE]);
     }

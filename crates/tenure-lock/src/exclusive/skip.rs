@@ -11,7 +11,7 @@ use super::lock::ExclusiveLock;
 use crate::identity::Liveness;
 use crate::text;
 
-/// How often a lock that changes during the check is evaluated again.
+/// How many times a lock that changes during the check is evaluated again.
 const ATTEMPTS: usize = 10;
 
 /// Whether to skip a directory in this cycle, and why.

@@ -1,4 +1,4 @@
-//! Events of the kernel by kqueue, behind safe functions: the end of a process, changes of a folder, the unlocking of a file.
+//! Kernel events from kqueue, behind safe functions: the end of a process, changes of a folder, the unlocking of a file.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,8 @@ use rustix::process::Pid;
 /// `NOTE_FUNLOCK` of `sys/event.h`: the file was unlocked by flock(2), also by being closed.
 const UNLOCKED: VnodeEvents = VnodeEvents::from_bits_retain(0x100);
 
-/// A queue of events. Its descriptor is readable while it is not empty. A program that is started does not inherit it.
+/// A queue of events. Its descriptor is readable while it is not empty. Programs that this process starts do not
+/// inherit it.
 #[derive(Debug)]
 pub struct EventQueue(OwnedFd);
 

@@ -182,7 +182,7 @@ fn terminal_number(major: u32, minor: u32) -> u32 {
     (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
 }
 
-/// In clock ticks, of which a second has 100.
+/// In clock ticks, 100 per second.
 pub(crate) fn present_start_time() -> u64 {
     u64::try_from(boot_time().as_millis() / 10).unwrap_or(u64::MAX)
 }
@@ -203,7 +203,7 @@ pub(crate) fn children() -> Option<HashSet<u32>> {
     }
 }
 
-/// None for a kernel thread, which is no program. Fields are counted from the last `)`, as in [`parse_stat`].
+/// `None` for a kernel thread. Fields are counted from the last `)`, as in [`parse_stat`].
 fn parse_info(pid: u32, stat: &[u8]) -> Option<ProcessInfo> {
     let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
     let rest = std::str::from_utf8(stat.get(after_name..)?).ok()?;

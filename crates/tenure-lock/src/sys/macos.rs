@@ -150,7 +150,7 @@ fn facts(found: &KernelProcess) -> Option<ProcessInfo> {
             .ok()
             .and_then(|session| number(session.as_raw_nonzero().get()))
             .unwrap_or(0),
-        // -1 (`NODEV`) without one.
+        // -1 (`NODEV`) without a terminal.
         terminal: number(found.terminal).unwrap_or(0),
         start_time: seconds.saturating_mul(1_000_000).saturating_add(u64::try_from(found.micros).ok()?),
         ended: found.state == ZOMBIE,
@@ -171,7 +171,7 @@ fn read_process(bytes: &[u8; size_of::<KernelProcess>()]) -> KernelProcess {
     unsafe { bytes.as_ptr().cast::<KernelProcess>().read_unaligned() }
 }
 
-/// The kernel's answer, which may grow between the question for its size and the question for itself.
+/// The result of a sysctl. It may grow between the call for its size and the call for its data, so both are retried.
 #[expect(unsafe_code, reason = "sysctl has no safe binding")]
 fn sysctl(name: &[i32]) -> io::Result<Vec<u8>> {
     let mut name = name.to_vec();
@@ -202,7 +202,7 @@ fn sysctl(name: &[i32]) -> io::Result<Vec<u8>> {
 }
 
 /// What `KERN_PROCARGS2` shows: the number of arguments, the path of the program, NULs, the arguments, and the environment,
-/// which the kernel leaves out for programs of the system.
+/// which the kernel leaves out for system programs.
 fn start_area(pid: u32) -> Option<StartArea> {
     let bytes = sysctl(&[libc::CTL_KERN, libc::KERN_PROCARGS2, i32::try_from(pid).ok()?]).ok()?;
     split_start_area(&bytes)

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::identity::Probe;
 use crate::process_info::ProcessInfo;
 
-/// The smallest size that is in use.
+/// The smallest size among common Unix systems.
 pub(crate) const SOCKET_PATH_SIZE: usize = 104;
 
 /// Whether it counts suspend depends on the system.

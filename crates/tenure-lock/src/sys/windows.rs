@@ -195,7 +195,7 @@ pub(crate) fn command_line(_pid: u32) -> Vec<u8> {
     Vec::new()
 }
 
-/// Users have no numbers.
+/// Users have no numeric ids.
 pub(crate) fn belongs_to(_pid: u32, _uid: u32) -> bool {
     false
 }

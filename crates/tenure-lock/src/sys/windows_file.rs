@@ -1,7 +1,7 @@
 //! Opening, naming and locking files on Windows.
 //!
 //! Guarantees: a symlink in the last component of a path is not followed, and handles are not inherited.
-//! Windows enforces locks: reading a locked range fails. The lock is therefore on one byte far behind the content, so
+//! Windows enforces locks: reading a locked range fails. The lock is therefore on one byte far beyond the content, so
 //! that other tools can read the JSON while it is held.
 
 use std::fmt;
@@ -45,7 +45,7 @@ pub(crate) fn make_private(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(FILE_FLAG_OPEN_REPARSE_POINT)
 }
 
-/// A symbolic link can be opened as such, and is refused as no regular file.
+/// A symbolic link is opened itself, and is then refused because it is not a regular file.
 pub(crate) fn refused_link(_error: &io::Error) -> bool {
     false
 }

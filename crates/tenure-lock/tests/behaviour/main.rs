@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tenure_lock::{ResumeLockData, ResumeLockManager};
 
-/// Whether a file that was removed keeps its name until it is closed, so that the loss of a lock file cannot be noticed before. Says
-/// that the test is left out then. This is so under Wine, and on file systems of Windows without POSIX deletion.
+/// Whether a removed file keeps its name until it is closed, so that the loss of a lock file cannot be noticed before that. If
+/// so, prints that the test is skipped. True under Wine, and on Windows file systems without POSIX deletion.
 fn removed_files_keep_their_names(test: &str) -> bool {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::remove_file(file.path()).unwrap();

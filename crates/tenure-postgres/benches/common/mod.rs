@@ -37,7 +37,7 @@ pub(crate) fn fill(url: &str, project: &str, count: i64) {
         .unwrap();
 }
 
-/// The time below which this share of `times` is.
+/// The time below which this share of `times` lies.
 pub(crate) fn quantile(times: &mut [Duration], share: f64) -> Duration {
     times.sort();
     #[expect(

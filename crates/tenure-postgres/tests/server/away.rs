@@ -119,7 +119,7 @@ fn a_connection_that_falls_silent_is_given_up_soon_by_a_client_with_little_patie
     let begun = Instant::now();
     let error = store.read(|view| view.count_tasks()).unwrap_err();
     assert_eq!(error.code(), ErrorCode::Store);
-    // A heartbeat keeps this much time before its lease ends.
+    // A heartbeat leaves this much time before its lease ends.
     assert!(begun.elapsed() < patience * 5 / 2, "{:?}", begun.elapsed());
 }
 

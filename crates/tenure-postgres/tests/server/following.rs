@@ -126,7 +126,7 @@ fn woken(follower: &Doorbell) -> bool {
     false
 }
 
-/// A client of the server that hears the notifications of a project's followers.
+/// A client of the server that receives the notifications of a project's followers.
 fn listening(cluster: &Cluster, project: &str) -> Client {
     let mut client = Client::connect(&cluster.url(), NoTls).unwrap();
     let channel = format!("tenure_follow_{}", project.replace('-', ""));
@@ -136,7 +136,7 @@ fn listening(cluster: &Cluster, project: &str) -> Client {
 
 fn notifications(client: &mut Client) -> usize {
     use postgres::fallible_iterator::FallibleIterator;
-    // Everything that was notified before comes before the answer.
+    // Earlier notifications arrive before the answer.
     client.batch_execute("SELECT 1").unwrap();
     client.notifications().iter().count().unwrap()
 }

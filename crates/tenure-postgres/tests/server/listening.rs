@@ -91,7 +91,7 @@ fn the_doorbells_of_a_store_ring_separately_and_share_one_connection() {
     waiter.ask_for_notification().unwrap();
     add_tasks(&other, 1);
     assert!(heard(&follower).is_some());
-    // A doorbell that is gone leaves the others alone.
+    // Dropping one doorbell does not affect the others.
     drop(first);
     ring(&other, &second);
     assert!(heard(&second).is_some());

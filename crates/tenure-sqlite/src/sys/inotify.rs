@@ -37,7 +37,7 @@ impl FileWatch {
             match events.next() {
                 Ok(event) => changed |= self.watched.concerns(event.events(), event.file_name()),
                 Err(rustix::io::Errno::AGAIN) => return changed,
-                // A reader that does not know whether something has changed has to look.
+                // If it is not known whether something has changed, the reader has to read.
                 Err(_) => return true,
             }
         }
@@ -46,7 +46,7 @@ impl FileWatch {
 
 impl Watched {
     fn concerns(&self, events: ReadFlags, name: Option<&CStr>) -> bool {
-        // The folder itself, or an event that stands for others that were lost.
+        // The event is about the folder itself, or says that others were lost.
         let Some(name) = name else { return true };
         let name = OsStr::from_bytes(name.to_bytes());
         (events.contains(ReadFlags::CLOSE_WRITE) && name == self.gate)
@@ -86,7 +86,7 @@ mod tests {
         store.read(|view| view.count_events(&EventFilter { limit: 1, ..EventFilter::default() })).unwrap()
     }
 
-    /// Waits for a report, at most so many seconds. Changes of other files wake the watch and are no report.
+    /// Waits for a report, at most this many seconds. Changes of other files wake the watch, but are not reports.
     fn reported(watch: &mut Watch, seconds: u64) -> bool {
         let deadline = Instant::now() + Duration::from_secs(seconds);
         loop {

@@ -10,18 +10,18 @@ use tenure_lock::EventQueue;
 
 use crate::follow::Watched;
 
-/// Short, because it was never run on a Mac whether the unlocking is reported.
+/// Short, because it was never tested on a Mac whether unlocking is reported.
 pub(crate) const RECHECK: Duration = Duration::from_secs(1);
 
 /// A watch on the gate of a database and on its folder, by kqueue. The database itself is not opened for it: closing it would
-/// release the locks that SQLite has on it in this process. A replaced one is a change of the folder.
+/// release the locks that SQLite has on it in this process. If the database is replaced, its folder changes.
 #[derive(Debug)]
 pub(crate) struct FileWatch {
     queue: EventQueue,
-    /// Open, because what is closed is not watched.
+    /// Kept open: a closed file is no longer watched.
     _folder: File,
     gate_path: PathBuf,
-    /// `None` until a writer has made it.
+    /// `None` until a writer has created it.
     gate: Option<File>,
 }
 

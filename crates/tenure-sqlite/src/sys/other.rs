@@ -1,4 +1,4 @@
-//! Systems on which only a path tells that a file system is on the network, and the holder of a lock is not known.
+//! Systems on which a network file system is recognised only by its path, and the holder of a lock is not known.
 
 use std::path::{Component, Path, Prefix};
 
@@ -6,7 +6,7 @@ use crate::filesystem::FileSystem;
 
 pub(crate) const FULL_SYNC: Option<&str> = None;
 
-/// A drive that is mapped to a share has the path of the share behind it.
+/// The canonical path of a drive that is mapped to a share is that of the share.
 pub(crate) fn file_system(folder: &Path) -> FileSystem {
     let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let is_share = matches!(real.components().next(), Some(Component::Prefix(prefix))

@@ -14,7 +14,7 @@ pub(crate) fn home_of(path: &Path) -> io::Result<String> {
     Ok(format!("{file_system:x}:{}:{}", found.ino(), born.map_or(0, |at| at.as_nanos())))
 }
 
-/// Whether this user may read a file, which is not opened for that.
+/// Checks that this user may read a file, without opening it.
 pub(crate) fn check_readable(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::access(path, rustix::fs::Access::READ_OK)?)
 }

@@ -6,10 +6,10 @@ use crate::lease::{Lease, Resource, Ticket};
 use crate::store::notes::TaskNotes;
 use crate::store::tasks::TaskLookup;
 
-/// What a transaction knows of an agent.
+/// What a transaction knows about an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnownAgent {
-    /// It has to be asked for.
+    /// It has to be queried.
     Unknown,
     Unregistered,
     /// When it was last seen, in milliseconds; 0 if it has left.
