@@ -208,7 +208,7 @@ mod tests {
             for rejected in ["\"format\":", "\"const\":", "\"oneOf\":"] {
                 assert!(!written.contains(rejected), "{} has {rejected}: {written}", tool.name);
             }
-            // An output schema must not be just `true`.
+            // No field may have a schema that is just `true`.
             let output = serde_json::to_string(&tool.output_schema).unwrap();
             assert!(!output.contains(":true"), "{}: {output}", tool.name);
         }

@@ -25,7 +25,7 @@ impl Histogram {
     }
 }
 
-/// The metrics of one project. Totals count what the store's history contains.
+/// The metrics of one project. Totals count the events since the project's first scrape.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Metrics {
     pub project: String,
