@@ -23,8 +23,7 @@ use crate::request_handler::Refusal;
 const QUEUE: usize = 64;
 /// How long a request may take, including its time in the queue.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long the thread of a project that cannot be opened collects requests before it refuses them. The next
-/// request tries again.
+/// The pause before a project is followed again, if its follower has returned while pages are still open.
 const RETRY: Duration = Duration::from_millis(500);
 
 /// How often the threads are checked while the server ends.
