@@ -16,7 +16,7 @@ impl DatabaseFile {
         KnownFile::at(path).map(Self)
     }
 
-    /// How the file was lost, if its path no longer leads to it. Otherwise the renewal decides.
+    /// How the file was lost, if its path no longer leads to it. `None` leaves the decision to the renewal.
     pub fn loss(&self) -> Option<LeaseLoss> {
         match self.0.presence() {
             Presence::InPlace => None,

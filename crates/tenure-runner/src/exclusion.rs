@@ -1,4 +1,4 @@
-//! The exclusive lock of a project: the file of tenure, and that of beads if the project has one.
+//! The exclusive lock of a project: tenure's lock file, and beads' if the project has a `.beads` folder.
 //!
 //! The project is locked if one of them is. A lock that tenure places is in both, so that a tool that looks at one of them
 //! sees it.
@@ -68,7 +68,8 @@ pub fn place(root: &Path, lock: &ExclusiveLock) -> Result<(), ExclusiveError> {
     Ok(())
 }
 
-/// Replaces the lock in every file. True if this process holds the project afterwards; otherwise it never does.
+/// Replaces the lock in every file. Returns whether this process holds the project afterwards; if not, it has
+/// not held it at any time.
 pub fn replace(root: &Path, previous: &ExclusiveLock, lock: &ExclusiveLock) -> Result<bool, ExclusiveError> {
     for folder in folders(root) {
         if lock.replace(previous, &folder)? != Release::Removed {
@@ -78,7 +79,7 @@ pub fn replace(root: &Path, previous: &ExclusiveLock, lock: &ExclusiveLock) -> R
     Ok(true)
 }
 
-/// Removes what `remove` removes from each file. Reports a lock that was kept, else a removed one.
+/// Calls `remove` for each file. Reports a lock that was kept, or else a removed one.
 pub fn release(
     root: &Path,
     remove: impl Fn(&Path) -> Result<Release, ExclusiveError>,

@@ -25,7 +25,7 @@ use tenure_lock::fits_socket;
 use crate::processes::{cgroup, own_leader};
 use crate::sys;
 
-/// The pause after a store that did not answer. The supervisor decides for how long this goes on.
+/// The pause between tries while the store does not answer. The supervisor decides when to give up.
 const RETRY: Duration = Duration::from_millis(200);
 
 const TMUX_PREFIX: &str = "tenure-tmux-";
@@ -66,7 +66,7 @@ pub(crate) fn cannot_run(command: &Command, error: &io::Error) -> String {
 
 /// Replaces this process by the command. Returns only on failure.
 ///
-/// `sockets` is a folder for this user's sockets, in which the attempt gets one of its own for tmux servers. None for a
+/// `sockets` is a folder for this user's sockets. The attempt gets its own subfolder for tmux servers. `None` for a
 /// command that a person sees on a terminal.
 pub fn exec_if_running(
     store: &dyn Store,
@@ -94,7 +94,7 @@ pub fn exec_if_running(
         cgroup::enter(Path::new(folder));
     }
     if let Some(folder) = leader.tmux_folder.as_ref().filter(|folder| create_private(folder)) {
-        // A tmux server of the attempt is not the one in which a person opens windows, nor the other way round.
+        // Keeps the attempt's tmux server separate from the one in which a person opens windows.
         command.env("TMUX_TMPDIR", folder).env_remove("TMUX").env_remove("TMUX_PANE");
     }
     let error = sys::exec(command);
@@ -123,7 +123,7 @@ pub(crate) fn remove_traces(mark: &str, leader: &Leader) {
     if let Some(folder) = &leader.cgroup {
         cgroup::remove(Path::new(folder), mark);
     }
-    // The path was read from the store, so it is not trusted any further than its name.
+    // The path was read from the store, so only its name is trusted.
     let folder = leader.tmux_folder.as_ref().map(Path::new);
     let name = format!("{TMUX_PREFIX}{mark}");
     if let Some(folder) = folder.filter(|folder| folder.file_name().is_some_and(|found| *found == *name)) {

@@ -1,4 +1,4 @@
-//! What executing work needs, whether it is one command, a runner, a job or a keeper.
+//! What is needed to execute work: one command, a runner, a job or a keeper.
 
 use rustix::fd::BorrowedFd;
 use tenure_core::holder::Incarnation;

@@ -4,8 +4,8 @@
 //! only while that row says `running`; no process of an attempt outlives it (R2); nothing new starts on a task while the
 //! processes of an earlier attempt on this host live; a lost lease ends the work under it.
 //! Not guaranteed: reaching a process that has cleared its environment *and* left its process group, after its supervisor
-//! was killed, where no control group was delegated; on macOS also one that runs a program of the system, because the
-//! environment of those cannot be read there (`docs/platforms.md`).
+//! was killed, where no control group was delegated; on macOS also a process that runs a system program, whose
+//! environment cannot be read there (`docs/platforms.md`).
 //!
 //! ```
 //! use std::time::Duration;

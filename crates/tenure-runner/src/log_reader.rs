@@ -1,4 +1,4 @@
-//! Reads the log of an attempt line by line, also while it is still written and rotated.
+//! Reads the log of an attempt line by line, even while it is still being written and rotated.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
@@ -83,7 +83,7 @@ impl LogReader {
         }
     }
 
-    /// At the end of a part: goes on with the next one, if the log was rotated.
+    /// At the end of a part, continues with the next one if the log was rotated.
     fn go_on(&mut self) -> io::Result<bool> {
         let id = |path: &Path| FileId::behind(path).ok();
         let (newest, older) = (id(&self.path), older_part(&self.path));

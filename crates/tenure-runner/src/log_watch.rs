@@ -1,8 +1,8 @@
 //! Watching the log of an attempt on this machine, so that a process that shows it need not poll its size.
 //!
-//! Guaranteed: what is appended to the log after [`LogWatch::clear`] makes the descriptor readable, and so does its rotation. A
-//! report may come without new lines. Where there is no watch, or while the log is missing, [`LogWatch::recheck`] is the interval
-//! at which the log has to be polled.
+//! Guaranteed: anything appended to the log after [`LogWatch::clear`] makes the descriptor readable, and so does a rotation.
+//! The descriptor may also become readable without new lines. Where there is no watch, or while the log is missing,
+//! [`LogWatch::recheck`] is the interval at which the log has to be polled.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use rustix::fd::BorrowedFd;
 
 use crate::sys;
 
-/// How often a log is read that is not watched.
+/// How often an unwatched log is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How often a watched log is read without a report, in case one was lost.
 const RECHECK: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! A store that does not answer for a while: it is said once, nothing ends because of it, and outcomes are not lost (F6).
+//! A store that does not answer for a while. The outage is reported once, ends no work, and loses no outcome (F6).
 
 use std::fmt;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -9,18 +9,19 @@ use tenure_core::duration::format_short;
 use tenure_core::outcome::{KeptOutcome, Outcomes};
 use tenure_core::{Error, Result};
 
-/// The pause before the store is asked again.
+/// The pause before the store is tried again.
 pub(crate) const RETRY: Duration = Duration::from_millis(500);
 /// An outcome that could not be written for this long is kept outside the store.
 const KEEP_AFTER: Duration = Duration::from_secs(1);
 
-/// Whether the store could not answer: it is away, locked, full or cannot be accessed. This tells nothing about a lease. A
-/// damaged store, or a row that tenure did not write, is none: waiting would not end.
+/// Whether the store could not answer because it is unreachable, locked, full or inaccessible. That says nothing about a
+/// lease. A damaged store, or a row that tenure did not write, is not an outage: waiting would never end.
 pub(crate) fn is_outage(error: &Error) -> bool {
     matches!(error, Error::Store { .. } | Error::PermissionDenied { .. })
 }
 
-/// Says once that the store does not answer, and once that it does again. Shared by the threads of a process.
+/// Reports once that the store does not answer, and once that it answers again. Shared by the threads of a
+/// process.
 pub struct Outage<'a> {
     say: &'a (dyn Fn(&str) + Sync),
     since: Mutex<Option<Instant>>,
@@ -39,7 +40,7 @@ impl<'a> Outage<'a> {
         }
     }
 
-    /// Whether the store did not answer when it was last asked.
+    /// Whether the store did not answer the last time.
     pub(crate) fn is_on(&self) -> bool {
         self.since.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
@@ -59,18 +60,19 @@ impl fmt::Debug for Outage<'_> {
     }
 }
 
-/// What became of an outcome.
+/// How the write of an outcome ended.
 pub(crate) enum Written<T> {
     /// The store has answered.
     Answered(T),
-    /// Not written, for this reason. It is kept, unless that was said to be impossible.
+    /// The outcome was not written, for this reason. It is kept outside the store, unless that failed and was
+    /// reported.
     Kept(Error),
 }
 
-/// Writes an outcome to the store, however long that takes. If the store has not answered after a second, the outcome is
-/// kept in addition, so that the death of this process does not lose it.
+/// Writes an outcome to the store, and retries until the store answers. After a second without an answer, the outcome is
+/// also kept outside the store, so that the death of this process does not lose it.
 ///
-/// `stop` waits for the given time and tells whether to give up waiting; then the outcome is kept.
+/// `stop` waits for the given time and returns whether to give up; then the outcome is kept.
 pub(crate) fn write_outcome<T>(
     outcomes: &dyn Outcomes,
     outcome: &KeptOutcome,
@@ -109,7 +111,7 @@ pub(crate) fn write_outcome<T>(
         match &written {
             Written::Answered(_) => {
                 outage.over();
-                // Also what an earlier call has kept.
+                // An earlier call may have kept the outcome.
                 outcomes.forget(outcome.fence);
             }
             Written::Kept(_) if !kept => keep(),

@@ -1,5 +1,4 @@
-//! Records how an attempt ended, under its fence, in one transaction. A store that does not answer is asked until it does
-//! (F6).
+//! Records how an attempt ended, under its fence, in one transaction. Retries while the store does not answer (F6).
 
 use tenure_core::duration::format_short;
 use tenure_core::holder::Caller;
@@ -74,7 +73,7 @@ pub(crate) fn conclude(
             .store
             .write(Durability::Power, |tx| record(tx, s, caller, attempt, &end, verdict.as_ref(), all_gone));
         match s.exec.database.and_then(DatabaseFile::loss) {
-            // What was written to a file that is no longer the project's does not count.
+            // A result that was written to a file that is no longer the project's does not count.
             Some(loss) => Ok(Recorded::Lost(loss)),
             None => recorded,
         }
@@ -113,8 +112,7 @@ fn ended(recorded: Recorded, end: AttemptEnd) -> CommandEnd {
     }
 }
 
-/// The new holder may have ended the attempt already; otherwise this does. If it cannot be written, the next reaper
-/// ends the attempt.
+/// Ends the attempt, unless the new holder has done so already. If that cannot be written, the next reaper ends it.
 fn lost(
     s: &Supervision<'_>,
     caller: &Caller,
@@ -177,7 +175,8 @@ fn record(
             let task = Box::new(finished.task);
             Ok(not_started.map_or(Recorded::ByExit(task.clone()), |why| Recorded::NotStarted(why, task)))
         }
-        // Detected before anything of the finish was written, so the end of the attempt is kept.
+        // Detected before the finish has written anything, so the end of the attempt stays in the
+        // transaction.
         Err(error @ (Error::LeaseLost(_) | Error::NotHolder(_) | Error::TaskNotFound { .. })) => {
             kernel::record_rejection(tx, &error)?;
             Ok(Recorded::Lost(LeaseLoss::Refused(Box::new(error))))
@@ -196,7 +195,7 @@ fn reported_task(tx: &dyn Tx, s: &Supervision<'_>, caller: &Caller) -> Result<Op
     tx.task(&id, &viewer)
 }
 
-/// What the attempt led to. `not_started`: why the command was not started, as far as it is known.
+/// The result of the attempt. `not_started` is the reason why the command was not started, if it is known.
 fn judge(
     s: &Supervision<'_>,
     end: &AttemptEnd,
@@ -215,7 +214,7 @@ fn judge(
         AttemptEnd::NotStarted { .. }
         | AttemptEnd::Exited(Exit::Signal(_))
         | AttemptEnd::Overdue(LimitCheck::Hung(_)) => AttemptResult::Broken { why },
-        // A review that takes too long tells nothing about the work.
+        // A review that takes too long says nothing about the quality of the work.
         AttemptEnd::Overdue(_) if review => AttemptResult::Broken { why },
         AttemptEnd::Exited(Exit::Code(0)) => AttemptResult::Done,
         AttemptEnd::Interrupted(_) | AttemptEnd::Lost(_) => AttemptResult::Returned { why },

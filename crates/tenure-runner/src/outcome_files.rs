@@ -29,7 +29,8 @@ impl OutcomeFiles {
         self.folder.join(fence.to_string())
     }
 
-    /// What [`Outcomes::keep`] writes before it renames the file. Only the supervisor of this lease writes it.
+    /// The temporary file that [`Outcomes::keep`] writes and renames. Only the supervisor of this lease writes
+    /// it.
     fn unfinished(&self, fence: Fence) -> PathBuf {
         self.folder.join(format!("{fence}.new"))
     }
@@ -38,7 +39,7 @@ impl OutcomeFiles {
     fn remove(&self, files: &[PathBuf]) {
         let removed = files.iter().filter(|file| std::fs::remove_file(file).is_ok()).count();
         if removed > 0 {
-            // Fails while others are kept.
+            // Fails while other outcomes are kept in the folder.
             let _ = std::fs::remove_dir(&self.folder);
         }
     }
@@ -58,7 +59,8 @@ impl Outcomes for OutcomeFiles {
     fn kept(&self, fence: Fence) -> Option<KeptOutcome> {
         let kept = self.read(fence).ok().filter(|kept| kept.fence == fence);
         if kept.is_none() {
-            // The lease is being closed, so its supervisor, if it was killed while it wrote this, has no successor.
+            // The lease is being closed. If its supervisor was killed while it wrote this file, no other process
+            // will complete it.
             self.remove(&[self.unfinished(fence)]);
         }
         kept

@@ -1,7 +1,7 @@
 //! Agent presets: the program that works on a task, its arguments and variables.
 //!
-//! Guarantees: a configured `command` replaces all built-in arguments, and with them what `runners.permissions` stands for; a
-//! configured `env` is added to the variables of the program, which it can replace. Nothing is run or changed here. Not
+//! Guarantees: a configured `command` replaces all built-in arguments, including those that implement `runners.permissions`;
+//! a configured `env` is added to the variables of the program, which it can replace. Nothing is run or changed here. Not
 //! guaranteed: that the program still exists when it is started.
 
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ pub const SESSION_MARKERS: &[&str] = &[
 /// The markers that an editor also sets in the terminals of its user.
 const EDITOR_MARKERS: [&str; 2] = ["CLAUDE_CODE_SSE_PORT", "CURSOR_TRACE_ID"];
 
-/// A variable that only processes of agents have, among those that are set.
+/// A variable that is set and that only agents' processes have.
 pub fn agent_session_variable(is_set: impl Fn(&str) -> bool) -> Option<&'static str> {
     SESSION_MARKERS.iter().copied().find(|name| !EDITOR_MARKERS.contains(name) && is_set(name))
 }
@@ -100,7 +100,7 @@ impl AgentCommand {
         unlimited.then(|| format!("{} has no sandbox: it may do everything that you may", self.agent.name))
     }
 
-    /// What can be parked because of this agent.
+    /// What is parked when this agent cannot work.
     pub fn scope(&self) -> ParkingScope {
         let program = self.program.to_string_lossy();
         let variables = self.env.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
@@ -165,7 +165,7 @@ pub enum PresetError {
 }
 
 impl PresetError {
-    /// The reason, where the name of the preset is known.
+    /// The reason, for a message that already names the preset.
     pub fn reason(&self) -> String {
         match self {
             Self::Program { source, .. } => source.to_string(),
@@ -175,7 +175,7 @@ impl PresetError {
     }
 }
 
-/// What presets are resolved with.
+/// The inputs for resolving a preset.
 #[derive(Debug, Clone, Copy)]
 pub struct PresetSource<'a> {
     pub configured: &'a BTreeMap<String, Preset>,
@@ -193,7 +193,7 @@ impl<'a> PresetSource<'a> {
         Self { configured, permissions, allow: &config.runners.allow, root, path }
     }
 
-    /// What a built-in agent may do. macOS has a sandbox of its own.
+    /// What a built-in agent may do. On macOS the sandbox is part of the system.
     fn granted(&self) -> Granted {
         let on_path = |name: &str| program::find(name, self.root, self.path).is_ok();
         Granted {
@@ -209,7 +209,7 @@ impl<'a> PresetSource<'a> {
 pub struct Granted {
     pub permissions: Permissions,
     allow: Vec<String>,
-    /// The programs of Claude Code's sandbox are installed.
+    /// Whether the programs that Claude Code's sandbox needs are installed.
     pub has_sandbox: bool,
 }
 
@@ -223,7 +223,7 @@ impl Granted {
 /// The conversation of an agent that is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conversation<'a> {
-    /// It begins, with this name if the agent lets it be chosen.
+    /// A new conversation, with this name if the agent lets the caller choose it.
     New(&'a str),
     Resumed(&'a str),
 }

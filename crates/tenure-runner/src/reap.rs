@@ -2,8 +2,8 @@
 //! had used when its supervisor died is read from its log.
 //!
 //! Any process may do it, and doing it twice is harmless. An attempt on another host or in another pid namespace is left to
-//! processes that can see it. One whose lease only expired, and was not granted again since, is left to its supervisor if
-//! that is alive, because it may revive the lease.
+//! processes that can see it. If the lease of an attempt has only expired, and its resource was not granted again, the
+//! attempt is left to its supervisor while that is alive, because it may revive the lease.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ use crate::run_log::RunLog;
 pub enum Scope<'a> {
     /// Those of a resource that was just granted or released.
     Of(&'a Resource),
-    /// Those of every resource whose supervisor is proven dead; a living one does it itself.
+    /// All attempts whose supervisor is proven dead. A live supervisor reaps its own attempt.
     Abandoned,
 }
 
@@ -33,8 +33,8 @@ pub struct Reaped {
     pub ended: Vec<Attempt>,
     /// Processes that SIGKILL did not end. Their attempts are still `ending`.
     pub survivors: Vec<Survivor>,
-    /// Attempts that the caller itself is a process of. Their other processes were ended; they remain `ending` until
-    /// the caller has ended too.
+    /// Attempts to which the calling process belongs. Their other processes were ended; the attempts remain `ending`
+    /// until the caller has ended too.
     pub around_us: Vec<AttemptId>,
 }
 
@@ -65,7 +65,8 @@ pub fn reap_attempts(store: &dyn Store, ctx: &Context<'_>, scope: Scope<'_>, act
     end_all(store, ctx, store.read(|view| due(view, ctx, scope))?, actor)
 }
 
-/// Ends what earlier attempts have left of a task that was just granted. Without leftovers, the store is not asked.
+/// Ends the processes that earlier attempts at a newly granted task left behind. Without leftovers, the store is
+/// not read.
 pub fn reap_earlier_attempts(store: &dyn Store, ctx: &Context<'_>, grant: &Grant) -> Result<Reaped> {
     if grant.leftovers.is_empty() {
         return Ok(Reaped::default());
@@ -108,7 +109,7 @@ fn end_all(
                 remove_traces(attempt.id.as_str(), leader);
             }
         }
-        // A living supervisor records the run itself.
+        // A live supervisor records the run itself.
         let is_abandoned = ctx.judge.liveness(&attempt.owner) == Liveness::Dead && attempt.run.is_none();
         let log = if is_abandoned { read_log(&attempt) } else { None };
         store.write(Durability::Power, |tx| {
@@ -176,13 +177,14 @@ fn whereabouts(owner: &Incarnation, here: &Host, dead: bool) -> Whereabouts {
         owner.host_id == here.host_id && owner.boot_id == here.boot_id && !here.boot_id.is_empty();
     match same_boot {
         true if owner.pid_ns == here.pid_ns && owner.pid_ns != 0 => Whereabouts::Here,
-        // Proven dead without having been here: the machine has been started again since.
+        // The process belongs to an earlier boot and is proven dead, so the machine has been restarted since.
         false if dead => Whereabouts::Nowhere,
         _ => Whereabouts::Elsewhere,
     }
 }
 
-/// Nothing but time ended the lease and nobody was given it since: then its holder may take it up again (L7).
+/// False if the lease ended only by expiry and its resource was not granted since: then its holder may revive
+/// it (L7).
 fn is_beyond_revival(view: &dyn View, attempt: &Attempt) -> Result<bool> {
     let latest = view.latest_lease(&attempt.resource)?;
     Ok(latest.is_none_or(|lease| {

@@ -6,14 +6,14 @@ use tenure_core::Result;
 use tenure_core::rules::{self, Pruned};
 use tenure_core::store::{Durability, Store};
 
-/// When a transaction commits although there is more to remove. Together with the step that it finishes and the commit,
-/// this keeps other writers waiting for less than 50 ms.
+/// After this time a transaction commits, even if there is more to remove. Including its current step and the commit,
+/// other writers wait less than 50 ms.
 const HOLD: Duration = Duration::from_millis(20);
 
 /// How often a runner looks for old history.
 const INTERVAL: Duration = Duration::from_hours(1);
 
-/// The time that a runner spends on it between two tasks.
+/// The longest time that a runner spends on pruning between two tasks.
 const BETWEEN_TASKS: Duration = Duration::from_millis(500);
 
 /// Removes history that is older than `retention`, until there is no more or for `limit`.
@@ -46,7 +46,7 @@ fn prune_in_batches(
         if !step.more || started.elapsed() >= limit {
             return Ok(pruned);
         }
-        // Others get as much time as this took.
+        // Gives other writers as much time as this transaction took.
         std::thread::sleep(held.elapsed());
     }
 }
@@ -67,7 +67,7 @@ impl PruneSchedule {
         self.next <= Instant::now()
     }
 
-    /// An error is left to the runner's work, which needs the same store.
+    /// An error is ignored here: the runner's work needs the same store and reports it.
     pub(crate) fn prune(&mut self, store: &dyn Store) {
         let Some(retention) = self.retention else {
             self.next = Instant::now() + INTERVAL;

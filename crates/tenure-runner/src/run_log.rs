@@ -11,7 +11,7 @@ use crate::daemon::resumption::used_in;
 use crate::log_reader::LogReader;
 use crate::transcript::split_time;
 
-/// The log of an attempt. Memory is bounded, however long the log is.
+/// The log of an attempt. Memory is bounded, regardless of the length of the log.
 #[derive(Debug)]
 pub struct RunLog {
     agent: &'static Agent,
@@ -27,7 +27,7 @@ impl RunLog {
         Some(Self { agent, log, summary: Summary::default() })
     }
 
-    /// Reads what the supervisor has written since the last call, at most so many lines.
+    /// Reads the lines that the supervisor has written since the last call, at most `at_most` of them.
     pub fn read(&mut self, at_most: usize) {
         for _ in 0..at_most {
             let Ok(Some(line)) = self.log.next_line() else { break };

@@ -3,7 +3,7 @@
 //! Guaranteed: the row is committed before the process exists; when this returns, no process of the attempt is left
 //! (survivors of SIGKILL are named); the outcome is written under the fence, so a holder that was overtaken changes
 //! nothing (R3). If the command finished its task itself, that counts instead of its exit code. A store that does not
-//! answer loses no outcome (F6): it is asked until it answers.
+//! answer loses no outcome (F6): the write is retried until it does.
 
 use std::io;
 use std::path::Path;
@@ -69,7 +69,7 @@ pub struct Supervision<'a> {
     pub limits: Option<&'a dyn Limits>,
     /// Records that are written in the same transactions as the attempt's.
     pub recorder: Option<&'a dyn AttemptRecorder>,
-    /// Says when the store does not answer.
+    /// Reports the beginning and the end of an outage of the store.
     pub outage: &'a Outage<'a>,
 }
 
@@ -77,7 +77,8 @@ pub struct Supervision<'a> {
 pub trait AttemptRecorder {
     /// The attempt is about to begin. An error prevents it.
     fn begun(&self, tx: &mut dyn Tx, attempt: &Attempt) -> Result<()>;
-    /// May change what the attempt leads to, by what the store knows. `not_started`: why the command was not started.
+    /// May change the result of the attempt, based on the rows of the store. `not_started` is the reason why the
+    /// command was not started.
     fn judge(&self, tx: &dyn Tx, result: AttemptResult, not_started: Option<&str>) -> Result<AttemptResult>;
     /// The agent's run, for the attempt's row. `reported`: the task's status, if the agent has finished it itself.
     fn run(&self, reported: Option<TaskStatus>) -> Option<AgentRun>;
@@ -158,8 +159,8 @@ pub enum CommandEnd {
         task: Box<Task>,
     },
     Lost(LeaseLoss),
-    /// The command has ended, and the store could not be written until this process had to stop. The outcome is kept
-    /// outside the store and applied when the lease is closed.
+    /// The command has ended, and the outcome could not be written before this process had to stop. The outcome is
+    /// kept outside the store and applied when the lease is closed.
     Kept {
         /// None if the command was ended by this process.
         exit: Option<Exit>,
@@ -182,8 +183,8 @@ pub struct Supervised {
     pub survivors: Vec<Survivor>,
 }
 
-/// Puts the holder's credential into the environment of `command`. Without a known key, the command has none of its own and
-/// must not use the one of the process that starts it.
+/// Puts the holder's credential into the environment of `command`. If the key is not known, the credential of the calling
+/// process is removed, because the command must not use it.
 pub fn pass_proof(command: &mut Command, grant: &Grant) {
     match grant.proof() {
         Some(proof) => command.env("TENURE_LEASE", proof.reveal()),
@@ -307,7 +308,7 @@ fn run(
 ) -> Supervised {
     command.env("TENURE_ATTEMPT", attempt.id.as_str());
     sys::in_own_group(command);
-    // Without the folder there are still other ways to report.
+    // If the folder cannot be created, the agent can still report in other ways.
     if let Some(Ok(path)) = s.report_folder.map(|folder| report::prepare(folder, attempt.id.as_str())) {
         command.env("TENURE_REPORT", path);
     }
@@ -356,13 +357,15 @@ fn run(
     Supervised { ended, attempt: Some(attempt), survivors }
 }
 
-/// The leader that the [exec gate](crate::exec_if_running) has recorded. Without it, only the control group is not known.
+/// The leader that the [exec gate](crate::exec_if_running) has recorded. Without it, only the attempt's control group is
+/// unknown.
 fn recorded_leader(store: &dyn Store, attempt: &Attempt) -> Option<Leader> {
     store.read(|view| kernel::leader_of(view, attempt)).ok().flatten()
 }
 
-/// Ends the command and every process that it has left behind. A store that does not answer must not keep them alive, so it
-/// is asked for the leader afterwards; what only the leader's control group shows is ended last.
+/// Ends the command and every process that it has left behind. A store that does not answer must not keep them alive, so
+/// the leader is read from the store afterwards; processes that can be found only in the leader's control group are ended
+/// last.
 pub(crate) fn end_all(
     store: &dyn Store,
     child: &mut Child,

@@ -1,10 +1,10 @@
-//! What an agent did, as entries that people can read. Memory is bounded by the longest line, however long the log is.
+//! What an agent did, as readable entries. Memory is bounded by the longest line, regardless of the length of the log.
 
 use tenure_core::{Ending, Timestamp};
 
 use crate::agents::{Agent, CUSTOM, Event};
 
-/// A message that arrives in parts is shown after so many bytes, even if its line has not ended.
+/// A message that arrives in parts is shown after this many bytes, even if its line has not ended.
 const LONGEST_PART: usize = 4096;
 /// How much of a tool's output is shown.
 const OUTPUT_LINES: usize = 5;

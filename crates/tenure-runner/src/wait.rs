@@ -65,7 +65,7 @@ pub(crate) fn until_all_end(watched: &[OwnedFd], limit: Duration) {
     }
 }
 
-/// One process, open: what is done to it does not hit a later process with the same pid.
+/// An open process. Operations on it never affect a later process with the same pid.
 #[derive(Debug)]
 pub struct Process(sys::Handle);
 

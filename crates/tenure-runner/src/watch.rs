@@ -32,8 +32,8 @@ pub(crate) enum WatchEvent {
     Lost(LeaseLoss),
 }
 
-/// Waits until the command exits, a signal arrives, a limit is exceeded, or the lease is lost. Meanwhile records the command's
-/// descendants.
+/// Waits until the command exits, a signal arrives, a limit is exceeded, or the lease is lost. Records the command's
+/// descendants while it waits.
 pub(crate) fn watch_until(
     signals: &dyn Signals,
     limits: Option<&dyn Limits>,

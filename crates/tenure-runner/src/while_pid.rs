@@ -1,7 +1,7 @@
 //! `tasks claim --while-pid`: keeps a lease while another process lives, and releases it when that process dies.
 //!
-//! The lease records that process, so its death frees the lease also if this keeper is gone; the keeper makes sure that
-//! the lease is renewed before, and closed at once after.
+//! The lease records that process, so its death frees the lease even if this keeper is gone. The keeper renews the
+//! lease until then, and closes it at once afterwards.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::execution::Execution;
 use crate::heartbeat::{Heartbeat, HeartbeatEnd, LeaseLoss, Renew, RenewTask, Renewal};
 use crate::wait::Process;
 
-/// How the keeping ended.
+/// How the keeper ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
     /// The process died, and the lease was released.
@@ -39,7 +39,7 @@ pub fn keep_while_alive(
     };
     let caller = Caller::holding(lease);
     let task = RenewTask { ctx, task, caller: &caller, lease, section_ttl: None };
-    // Opened before it is asked whether it lives, so that it is not a later process with the same pid.
+    // Opened before its liveness is checked, so that it cannot be a later process with the same pid.
     let process = Process::open(watched.process.pid);
     let mut renew = RenewWhileAlive { task, watched, judge: ctx.judge };
     let stop = process.as_ref().and_then(Process::fd);
@@ -51,7 +51,8 @@ pub fn keep_while_alive(
         match end {
             HeartbeatEnd::Stopped => return release(store, ctx, lease),
             _ if renew.is_dead() => return release(store, ctx, lease),
-            // The work is not this process's to stop. A store that answers again may still renew the lease.
+            // The keeper does not supervise the work, so it cannot stop it. If the store answers again, the
+            // lease may still be renewed.
             HeartbeatEnd::Lost(LeaseLoss::Unreachable(_)) => asked = BootTime::now(),
             HeartbeatEnd::Finished | HeartbeatEnd::Lost(_) => return Ok(Kept::Over),
         }

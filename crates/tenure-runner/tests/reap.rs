@@ -1,4 +1,4 @@
-//! Which attempts are reaped on this machine, also after a reboot.
+//! Which attempts are reaped on this machine, even after a reboot.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 

@@ -65,7 +65,7 @@ pub(crate) struct LostLeaseJson<'a> {
     pub(crate) message: &'a str,
 }
 
-/// The most characters of a message, which may quote an argument of a megabyte.
+/// The longest message, in characters. A message may quote an argument of a megabyte.
 const LONGEST_MESSAGE: usize = 2000;
 
 pub(crate) fn result(outcome: Result<Reply, Refusal>, mut lost: Vec<Lost>) -> CallToolResult {
@@ -75,7 +75,7 @@ pub(crate) fn result(outcome: Result<Reply, Refusal>, mut lost: Vec<Lost>) -> Ca
             other => (Map::from_iter([("value".to_owned(), other)]), reply.text, false),
         },
         Err(refusal) => {
-            // The error itself reports this loss.
+            // The error already reports this loss.
             if refusal.code == ErrorCode::LeaseLost
                 && let Some(task) = refusal.details["taskId"].as_str()
             {

@@ -220,7 +220,8 @@ fn has_ended(mut woken: &LocalStream) -> bool {
         match woken.read(&mut rings) {
             Ok(0) => return true,
             Ok(_) => {}
-            // Nothing more yet, unless the other end was closed in a way that is an error on this system.
+            // `WouldBlock` means that there is nothing more to read yet. Any other error means that the other
+            // end was closed.
             Err(error) => return error.kind() != ErrorKind::WouldBlock,
         }
     }

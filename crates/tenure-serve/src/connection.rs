@@ -75,7 +75,8 @@ impl Drop for Connection {
     }
 }
 
-/// Starts or stops the renewal of the lease that a request, sent at `asked`, was granted or has ended.
+/// Starts the renewal of a lease that a request sent at `asked` was granted, or stops that of a lease that it
+/// has ended.
 pub(crate) fn apply_effect(leases: &ClientLeases, session: &Arc<Session>, effect: &Effect, asked: BootTime) {
     match effect {
         Effect::Nothing => {}

@@ -1,8 +1,8 @@
-//! Accepts connections of HTTP clients, within limits.
+//! Accepts connections from HTTP clients, within limits.
 //!
 //! Guaranteed: a connection counts as a newcomer until its first authorized request. Newcomers have a small pool and little time, so
-//! that programs without a credential cannot keep clients out for long. A connection is accepted only with a permit; further
-//! ones wait in the kernel's backlog.
+//! programs without a credential can keep clients out only briefly. A connection is accepted only with a permit; further ones
+//! wait in the kernel's backlog.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -32,8 +32,8 @@ pub(crate) struct Limits {
     pub(crate) newcomer_time: Duration,
 }
 
-/// Serves the connections of all listeners, of which there is at least one, until the process is asked to stop. `service` makes the
-/// service of one connection, which notifies its argument when a request is authorized.
+/// Serves the connections of all listeners, of which there must be at least one, until the process is asked to stop. `service`
+/// creates the service of one connection, which notifies its argument when a request is authorized.
 pub(crate) async fn serve<S, B>(
     listeners: Vec<TcpListener>,
     limits: Limits,

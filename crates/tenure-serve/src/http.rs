@@ -28,11 +28,11 @@ use crate::session::lock;
 /// How long a client whose stream broke may take to reconnect.
 const LINGER: Duration = Duration::from_secs(15);
 const SWEEP: Duration = Duration::from_secs(2);
-/// How often an open stream sends a ping, which detects a client that is gone.
+/// How often an open stream sends a ping, to detect a client that is gone.
 const PING: Duration = Duration::from_secs(5);
-/// Connections with the token.
+/// The most connections that have presented the token.
 const MOST_CONNECTIONS: usize = 128;
-/// Connections that have not presented the token yet, and the time that they have for it.
+/// The most connections that have not presented the token yet, and how long they may take to do so.
 const MOST_NEWCOMERS: usize = 32;
 const NEWCOMER: Duration = Duration::from_secs(2);
 const MOST_SESSIONS: usize = 64;
@@ -130,7 +130,7 @@ impl HttpServer {
         };
         let reply = self.mcp.handle(request).await;
         if json && reply.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-            // The type is right, so the text is wrong.
+            // The content type is right, so the body is malformed.
             return parse_error();
         }
         let open = open.or_else(|| session_of(reply.headers()).map(|id| self.presence.enter(&id, false)));
@@ -162,7 +162,7 @@ pub(crate) fn is_equal(given: &str, secret: &str) -> bool {
     given.len() == secret.len() && given.iter().zip(secret).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 
-/// Reads the body, which has limits of size and time.
+/// Reads the body, within limits for its size and time.
 async fn whole(request: Request<Incoming>) -> Result<Request<Full<Bytes>>, HttpResponse> {
     let (head, body) = request.into_parts();
     match tokio::time::timeout(SLOWEST_BODY, Limited::new(body, LONGEST).collect()).await {
@@ -184,7 +184,7 @@ fn is_json(headers: &http::HeaderMap) -> bool {
     given.is_some_and(|given| given.trim_start().to_ascii_lowercase().starts_with("application/json"))
 }
 
-/// JSON-RPC's answer to a message that is not JSON, or no message.
+/// The JSON-RPC error for a body that is not JSON or not a message.
 fn parse_error() -> HttpResponse {
     const TEXT: &str = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#;
     let mut reply = refuse(StatusCode::BAD_REQUEST, TEXT);
@@ -215,7 +215,7 @@ struct Presence(Mutex<HashMap<String, ClientPresence>>);
 #[derive(Debug, Clone, Copy)]
 struct ClientPresence {
     open: usize,
-    /// The client has opened a stream, so it is gone if it no longer has one.
+    /// The client has opened a stream. Without an open stream it then counts as gone.
     streamed: bool,
     last: Instant,
 }

@@ -1,10 +1,10 @@
-//! Reading messages, one per line, none longer than a limit.
+//! Reads messages, one per line, up to a length limit.
 //!
 //! If a line is too long, only the id of its request is kept, so that the request can be answered with an error.
 
 use std::io::{self, BufRead};
 
-/// Suffices for the longest description with every character escaped, and for the other fields of a task.
+/// Long enough for the longest description with every character escaped, and for the other fields of a task.
 pub(crate) const LONGEST: usize = 2 * 1024 * 1024;
 /// A longer id is dropped.
 const LONGEST_ID: usize = 256;

@@ -1,4 +1,4 @@
-//! The end of the parent process, as a reason to stop.
+//! Detects the end of the parent process, which stops the server.
 
 use std::time::Duration;
 

@@ -116,7 +116,7 @@ pub(crate) fn queue() -> (RequestQueue, RequestReceiver) {
 impl RequestQueue {
     /// Runs `request` on the handler's thread and waits for its result. `None` if the server is closing.
     ///
-    /// The future may be dropped while it waits; what must happen in any case belongs inside `request`.
+    /// The future may be dropped while it waits, so work that must always happen belongs in `request`.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         request: impl FnOnce(&mut dyn RequestHandler) -> T + Send + 'static,

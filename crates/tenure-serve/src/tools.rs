@@ -21,8 +21,8 @@ use crate::call::{
     RenewLease, SendMessage,
 };
 
-/// What the annotations tell a client about a tool. No tool is annotated as destructive: unattended clients refuse to call
-/// such a tool, and `finish_task` only ends the caller's lease.
+/// The annotations of a tool. No tool is annotated as destructive: unattended clients refuse to call such a tool, and
+/// `finish_task` only ends the caller's lease.
 #[derive(Debug, Clone, Copy)]
 enum ToolKind {
     ReadOnly,
@@ -208,7 +208,7 @@ mod tests {
             for rejected in ["\"format\":", "\"const\":", "\"oneOf\":"] {
                 assert!(!written.contains(rejected), "{} has {rejected}: {written}", tool.name);
             }
-            // This would be a schema that is only `true`.
+            // No field may have a schema that is just `true`.
             let output = serde_json::to_string(&tool.output_schema).unwrap();
             assert!(!output.contains(":true"), "{}: {output}", tool.name);
         }

@@ -66,10 +66,11 @@ impl FromStr for Entry {
     }
 }
 
-/// What contradicts the rules in a journal. `completed` are the keys of the tasks that are completed in the store.
+/// The entries of a journal that violate the rules. `completed` are the keys of the tasks that are completed in
+/// the store.
 pub fn violations(journal: &[Entry], completed: &BTreeSet<String>) -> Vec<String> {
     let mut found = Vec::new();
-    // Of each task, the claims and their ends by fence.
+    // For each task, its claims and their ends, by fence.
     let mut claims: BTreeMap<&str, BTreeMap<i64, Vec<&Entry>>> = BTreeMap::new();
     let mut ends: BTreeMap<i64, Vec<&Entry>> = BTreeMap::new();
     for entry in journal {
@@ -85,7 +86,7 @@ pub fn violations(journal: &[Entry], completed: &BTreeSet<String>) -> Vec<String
             found.push(format!("{task} was granted to {} agents with fence {}", same.len(), same[0].fence));
         }
         for (fence, after) in by_fence.keys().zip(by_fence.values().skip(1)) {
-            // The holder has sent the end of its lease before the next one had its answer.
+            // The holder sent its finish or release before the next holder got its answer.
             let gave_up =
                 ends.get(fence).is_some_and(|all| all.iter().any(|end| end.sent <= after[0].answered));
             if !gave_up {
@@ -147,7 +148,8 @@ mod tests {
     #[test]
     fn a_fair_journal_has_no_violation() {
         let mut journal = fair();
-        // The next holder waits from before the release, and has its answer after it was sent.
+        // The next holder has waited since before the release, and gets its answer after the release was
+        // sent.
         journal[2].answered = 25;
         assert_eq!(check(&journal, &["A"]), Vec::<String>::new());
         assert_eq!(check(&journal, &["A", "B"]), Vec::<String>::new(), "B may have been finished");

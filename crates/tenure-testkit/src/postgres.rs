@@ -2,8 +2,8 @@
 //!
 //! [`Cluster::shared`] is one per test run (of nextest, or of one `cargo test` process). The first process that needs
 //! it starts it, under a lock file in a folder that all processes of the run know; the others use it. A background
-//! process stops it some seconds after the last user has ended. Tests share its database: rows belong to projects, and
-//! each test has its own. [`Cluster::private`] belongs to one test, which may stop it at any time.
+//! process stops it a few seconds after the last user has ended. Tests share its database: rows belong to projects,
+//! and each test has its own. [`Cluster::private`] belongs to one test, which may stop it at any time.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -37,7 +37,8 @@ impl Cluster {
         SHARED.get_or_init(join)
     }
 
-    /// A server for one test, with real flushes: a commit that it acknowledges survives `stop -m immediate`.
+    /// A server for one test, with durable commits: a commit that it acknowledges survives
+    /// `stop -m immediate`.
     pub fn private(settings: &[&str]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -347,8 +348,8 @@ fn pg_ctl(folder: &Path, arguments: &[&str]) {
     );
 }
 
-/// Starts a process that stops the server after some seconds without users. Users hold file locks, which end with their
-/// process.
+/// Starts a process that stops the server after a few seconds without users. Users hold file locks, which end with
+/// their process.
 fn begin_janitor(folder: &Path) {
     let script = r#"
         folder=$1; shift; idle=0

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-/// The texts by which a commit is recognized, also if other statements follow.
+/// The texts by which a commit is recognized, even if other statements follow.
 const COMMITS: [&[u8]; 2] = [b"COMMIT;", b"COMMIT\0"];
 const LENGTH: usize = 7;
 const HOLD_BEFORE: usize = Cut::HoldBefore as usize;
@@ -162,7 +162,8 @@ fn ask(mut client: &TcpStream, mut server: &TcpStream, state: &ProxyState, silen
                     state.cuts.fetch_add(1, Ordering::SeqCst);
                     silenced.store(true, Ordering::SeqCst);
                     if server.write_all(said).is_ok() {
-                        // The cut is sometimes before the server has committed and sometimes after.
+                        // A varying delay, so that the cut comes sometimes before and sometimes after the
+                        // commit.
                         std::thread::sleep(Duration::from_millis(number % 4));
                     }
                     break;
@@ -174,7 +175,7 @@ fn ask(mut client: &TcpStream, mut server: &TcpStream, state: &ProxyState, silen
                     } else if server.write_all(said).is_err() {
                         break;
                     }
-                    // Until the client has gone.
+                    // Discards everything until the client is gone.
                     while let Ok(1..) = client.read(&mut buffer) {}
                     break;
                 }

@@ -112,7 +112,7 @@ impl Ids for CountingIds {
         format!("{:08X}", self.next())
     }
 
-    /// Follows from the last id, so that keys take no number of the sequence.
+    /// Derived from the last id, so that keys use no number of the sequence.
     fn lease_key(&self) -> LeaseKey {
         LeaseKey::parse(&format!("C0FFEE00{:08X}", self.given())).unwrap()
     }

@@ -305,13 +305,13 @@ fn sqlite_reads_no_whole_table_for_a_few_rows() {
     for (call, texts) in statements::<false>() {
         for sql in texts.keys() {
             let mut plan = database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-            // The parameters stay unbound, which is null.
+            // Unbound parameters are null.
             let mut lines = plan.raw_query();
             while let Some(row) = lines.next().unwrap() {
                 let line: String = row.get(3).unwrap();
                 let Some(scanned) = line.strip_prefix("SCAN ") else { continue };
                 let words: Vec<&str> = scanned.split_whitespace().collect();
-                // The rows of a subquery.
+                // The scan reads the rows of a subquery, not of a table.
                 let made = ["r", "fresh", "m", "listed", "CONSTANT"].contains(&words[0])
                     || words[0].starts_with('(');
                 let index = words.iter().position(|word| *word == "INDEX").map(|at| words[at + 1]);
@@ -324,7 +324,7 @@ fn sqlite_reads_no_whole_table_for_a_few_rows() {
     assert_eq!(unexpected(&scans), Vec::<String>::new());
 }
 
-/// Rows that let the planner see how much an index saves.
+/// Enough rows for the planner to prefer an index.
 const ROWS: &str = "
     INSERT INTO tenure.sections (project, id, name, mode, priority, position, created_at, updated_at)
         SELECT p.id, 's' || n, 's' || n, 'parallel', 100, n, 0, 0 FROM tenure.projects p, generate_series(1, 50) n;
@@ -352,7 +352,7 @@ const ROWS: &str = "
         SELECT p.id, n, 0, 'task.updated', 'ann', 't' || n FROM tenure.projects p, generate_series(1, 2000) n;
     ANALYZE;";
 
-/// What the store sets for its sessions.
+/// The settings that the store makes for its sessions.
 const SETTINGS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off;
     SET enable_mergejoin = off; SET plan_cache_mode = force_generic_plan; SET join_collapse_limit = 1;
     SET from_collapse_limit = 1;";
@@ -384,7 +384,7 @@ fn postgresql_reads_no_whole_table_for_a_few_rows() {
     for line in plans.lines().map(str::trim) {
         let starts = line.contains("Scan using") || line.contains("Seq Scan on") || line.starts_with("call ");
         if starts && let Some(read) = table.take() {
-            // No condition on the index but the project was found.
+            // The only condition on the index is the project.
             scans.push((call, read));
         }
         if let Some(name) = line.strip_prefix("call ") {

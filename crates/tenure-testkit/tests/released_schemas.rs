@@ -108,7 +108,7 @@ fn a_stored_sqlite_database_of_schema_1_opens_and_remains_usable() {
         let stored = fixture("sqlite-1.db");
         let _ = fs::remove_file(&stored);
         let conn = rusqlite::Connection::open(&path).unwrap();
-        // The first change in the copy makes it a store of its own, as in another boot.
+        // Without a home, the copy becomes a separate store with its first change, as after a reboot.
         conn.execute("UPDATE identity SET home = NULL, boot = NULL", []).unwrap();
         conn.execute("VACUUM INTO ?1", [stored.to_str().unwrap()]).unwrap();
     }

@@ -1,5 +1,5 @@
-//! Moving a project from one store to another: whatever step a process dies in, at most one store serves the project, and a
-//! second try completes the move.
+//! Moving a project from one store to another: no matter at which step the process dies, at most one store serves the
+//! project, and a second try completes the move.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
@@ -29,7 +29,7 @@ fn context(judge: &FakeProcesses) -> Context<'_> {
     Context::new(judge, &RandomIds, POLICY)
 }
 
-/// A store in a process that dies after it has made some commits, in whatever store.
+/// A store in a process that dies after a number of commits, counted across both stores.
 #[derive(Debug)]
 struct Mortal {
     store: Box<dyn Movable>,

@@ -40,7 +40,8 @@ pub(crate) struct App<'a> {
     pub(crate) shared: &'a OnceCell<Env>,
     pub(crate) global: &'a Global,
     pub(crate) printer: Printer<'a>,
-    /// Signal handlers and doorbells of finished waits. They are dropped after the answer is printed, to print it sooner.
+    /// Signal handlers and doorbells of finished waits. They are dropped only after the answer is printed, so that it is
+    /// printed sooner.
     pub(crate) wait_handles: Vec<(Interrupts, Option<Doorbell>)>,
 }
 
@@ -84,7 +85,7 @@ impl<'a> App<'a> {
         };
         let root = clone_at.clone().unwrap_or_else(|| start.to_owned());
         let mut report = Report::from(Error::NotInitialized { start: start.to_owned(), clone_at });
-        // `init` works in the current folder, so the hint for another folder names it.
+        // `init` works in the current folder, so a hint about another folder has to name it.
         if root != self.env.cwd {
             report.hints = vec![hints::init_at(crate::shell_quote::quote(&root.to_string_lossy()))];
         }

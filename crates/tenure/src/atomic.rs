@@ -1,6 +1,6 @@
 //! Replaces a small file atomically.
 //!
-//! Guarantees: a reader sees the old text or the new one, also after a kill or a power cut; the file keeps its mode; a
+//! Guarantees: a reader sees the old text or the new one, even after a kill or a power cut; the file keeps its mode; a
 //! symbolic link stays one, and what it points to is replaced. Not guaranteed: that two writers see each other's text.
 //! For that, hold [`lock`] from before reading until after writing.
 
@@ -43,7 +43,8 @@ pub(crate) fn sweep(path: &Path) -> bool {
     found
 }
 
-/// Like [`write`], but the file is always a new one with mode 0600, whatever was there before: an open file, or a link.
+/// Like [`write`], but always creates a new file with mode 0600, so that readers of an old file, or the target of a
+/// link, never see the text.
 #[cfg(any(feature = "board", feature = "serve", feature = "web"))]
 pub(crate) fn write_secret(path: &Path, text: &str, mark: &str) -> io::Result<()> {
     rename_over(path, mark, |temporary| write_to(temporary, None, text, 0o600))

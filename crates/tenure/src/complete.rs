@@ -1,4 +1,4 @@
-//! Completions at the prompt of a shell: the words that may come next, also keys, names and ids of the project.
+//! Shell completions: the words that may come next, including keys, names and ids of the project.
 //!
 //! A shell runs this program with the words of the line and the variable [`VARIABLE`]. Guarantees: nothing is written and
 //! nothing is started. An untrusted store is not opened, and what a store does not answer within [`PATIENCE`] is not offered.
@@ -28,7 +28,7 @@ pub(crate) const VARIABLE: &str = "TENURE_COMPLETE";
 /// How long a store may take.
 const PATIENCE: Duration = Duration::from_millis(150);
 
-/// A script in zsh's `fpath` is run at the first completion, and has to answer that one as well.
+/// A script in zsh's `fpath` is loaded by the first completion and must answer it as well.
 const ZSH_AUTOLOAD: &str =
     "\nif [ \"$funcstack[1]\" = \"_tenure\" ]; then\n    _clap_dynamic_completer_tenure \"$@\"\nfi\n";
 
@@ -50,7 +50,7 @@ pub(crate) fn answer(args: &[OsString], env: &Env) -> Option<Vec<u8>> {
     let shell = shells.completer(env.var(VARIABLE)?)?;
     let words: Vec<OsString> = args.iter().skip_while(|arg| *arg != "--").skip(1).cloned().collect();
     let mut answer = Vec::new();
-    // A shell that gets no answer offers nothing.
+    // Without an answer, the shell offers nothing.
     let index = env.var("_CLAP_COMPLETE_INDEX").and_then(|index| index.parse().ok());
     let index = index.unwrap_or(words.len().saturating_sub(1));
     let mut definition = definition(&words, index, env);
@@ -96,7 +96,7 @@ impl Asked<'_> {
                 Some(values) => completed(arg, values, self.words, self.env),
                 None => arg,
             };
-            // A person who has not typed a dash looks for a value.
+            // Options are offered only after a dash; otherwise the person is looking for a value.
             if is_option && !self.wants_option { arg.hide(true) } else { arg }
         });
         for verb in verbs {
@@ -126,7 +126,7 @@ fn in_time(values: Values, words: &[OsString], env: &Env) -> Vec<Candidate> {
     let (send, receive) = mpsc::channel();
     let (words, env) = (words.to_vec(), env.clone());
     std::thread::spawn(move || {
-        // Nobody listens any more if it took too long.
+        // The receiver is gone if the lookup took too long.
         let _ = send.send(values.look_up(&words, &env, PATIENCE));
     });
     receive.recv_timeout(PATIENCE).ok().flatten().unwrap_or_default()

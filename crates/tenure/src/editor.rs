@@ -18,7 +18,7 @@ pub(crate) fn choose(app: &App<'_>) -> CommandResult<String> {
     }
     let path = app.env.var("PATH").unwrap_or_default();
     let is_installed = |name: &&str| std::env::split_paths(path).any(|folder| folder.join(name).is_file());
-    // Without a terminal an editor that was not chosen would wait for keys that nobody presses.
+    // Without a terminal, a fallback editor would wait for input forever.
     let found = FALLBACKS.into_iter().find(is_installed).filter(|_| app.env.terminal.is_some());
     found.map(str::to_owned).ok_or_else(|| {
         Report::usage("no editor: neither VISUAL nor EDITOR is set").hint(hints::name_editor())

@@ -1,4 +1,4 @@
-//! The surroundings in which this process executes work: its identity, its doorbell and the database file.
+//! What this process needs to execute work: its identity, its doorbell and the database file.
 
 use tenure_core::holder::Incarnation;
 use tenure_runner::{DatabaseFile, DoorbellRef, Execution, OpenStore};

@@ -2,9 +2,9 @@
 //!
 //! Building the definition of every command takes longer than most commands run. Only a command whose name is among the
 //! arguments can be called, so the others need not be built. If the arguments begin with the names of a command and its
-//! verb, that verb is parsed by itself, with the global options as its own, so that they are not passed down. Guarantees: a command line
-//! that this parser accepts is accepted by the whole definition too, with the same result. It has no help texts; a command
-//! line that it rejects is parsed again with the whole definition, which prints help and errors.
+//! verb, that verb is parsed alone, with the global options as its own, so that they need not be propagated. Guarantees: a
+//! command line that this parser accepts is accepted by the whole definition too, with the same result. It has no help texts; a
+//! command line that it rejects is parsed again with the whole definition, which prints help and errors.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! Waiting until a project's store has changed, by any process, without polling it.
+//! Waits until any process has changed a project's store, without polling it.
 //!
 //! Guaranteed: a change that is committed after [`Follower::begin_read`] ends the next wait. A wait may also end without a change.
 //! Where changes cannot be reported, the store is polled.
@@ -16,7 +16,7 @@ use tenure_sqlite::Watch;
 
 use crate::store::Backend;
 
-/// How often a store is read whose changes are not reported.
+/// How often a store that does not report changes is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// How often a store on a server is read without a notification, in case one was lost.
 const RECHECK: Duration = Duration::from_mins(1);
@@ -27,7 +27,7 @@ pub(crate) struct Follower<'a> {
     store: &'a Backend,
     changes: Changes,
     pause: Duration,
-    /// How often a server is polled that does not notify this reader.
+    /// How often the server is polled while it does not notify this reader.
     server_poll: Duration,
     /// Whether the reader gives up its connection while enough others listen.
     yields_connection: bool,
@@ -36,7 +36,7 @@ pub(crate) struct Follower<'a> {
     recheck: Duration,
 }
 
-/// By what changes are reported.
+/// How changes are reported.
 #[derive(Debug)]
 enum Changes {
     File(Watch),
@@ -53,7 +53,7 @@ impl Changes {
         }
     }
 
-    /// Forgets the reports so far. True if one of them concerns the store.
+    /// Discards pending notifications. Returns true if one of them concerns the store.
     fn clear(&mut self) -> bool {
         match self {
             Self::File(watch) => watch.clear(),
@@ -99,7 +99,7 @@ impl<'a> Follower<'a> {
         Self { server_poll, yields_connection: true, ..Self::new(store, pause) }
     }
 
-    /// To be called before each read.
+    /// Must be called before each read.
     pub(crate) fn begin_read(&mut self) -> Result<()> {
         self.begun = Instant::now();
         self.changes.clear();

@@ -114,12 +114,12 @@ fn is_built(name: &str) -> bool {
 fn fitted(text: &str, width: usize) -> String {
     let mut fitted = String::with_capacity(text.len());
     for line in text.lines() {
-        // No character is wider than its bytes are many.
+        // A character never has more columns than bytes.
         if line.len() <= width {
             fitted.extend([line, "\n"]);
             continue;
         }
-        // A description that is broken continues below its beginning.
+        // A wrapped description continues in the column where it began.
         let indent = line.len() - line.trim_start().len();
         let name = line[indent..].find("  ").unwrap_or(0);
         let gap = line[indent + name..].len() - line[indent + name..].trim_start().len();

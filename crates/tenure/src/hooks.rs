@@ -59,7 +59,8 @@ fn deliver_to(app: &mut App<'_>, open: &Open<'_>, hooks: &[Hook], contexts: &[Ho
     let happened = |hook: &Hook| contexts.iter().any(|context| context.event == hook.event);
     let mut hooks: Vec<Hook> = hooks.iter().filter(|hook| happened(hook)).cloned().collect();
     let ignored = open.config.ignored_hooks.iter().any(happened);
-    // A server lives for long, and the file or a script that it names may have changed since it was opened.
+    // A server runs for a long time, and the configuration or a script that it names may have changed since
+    // it was opened.
     let changed = !hooks.is_empty() && !keep_trusted(&mut hooks, app.config_reader(), &open.paths);
     if ignored || changed {
         app.printer.warn(&not_run(&open.paths));
@@ -82,7 +83,7 @@ fn deliver_to(app: &mut App<'_>, open: &Open<'_>, hooks: &[Hook], contexts: &[Ho
 /// Keeps the hooks that are configured and trusted at this moment; false if one was dropped.
 pub(crate) fn keep_trusted(hooks: &mut Vec<Hook>, reader: ConfigReader<'_>, paths: &ProjectPaths) -> bool {
     let before = hooks.len();
-    // A file that is invalid at this moment decides nothing.
+    // A file that is invalid at this moment counts as having no hooks.
     let current = reader.read(Some(paths), None).map(|config| config.hooks).unwrap_or_default();
     let same = |one: &Hook, other: &Hook| *one == Hook { run_async: one.run_async, ..other.clone() };
     hooks.retain(|hook| current.iter().any(|other| same(hook, other)));

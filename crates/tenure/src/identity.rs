@@ -53,7 +53,7 @@ impl IdentitySource {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
-    /// The caller's name. Of an anonymous caller it is used for the event feed only.
+    /// The caller's name. An anonymous caller's name is used for the event feed only.
     pub(crate) holder: Holder,
     pub(crate) source: IdentitySource,
     from_flags: Presented,
@@ -68,7 +68,7 @@ pub(crate) struct Identity {
     role: Option<Role>,
 }
 
-/// What the caller presents of a lease.
+/// The lease credentials that the caller presents.
 #[derive(Debug, Clone, Default)]
 struct Presented {
     proof: Option<LeaseProof>,
@@ -127,7 +127,7 @@ impl Identity {
         let person = env.terminal.as_ref().map(|at| format!("{}@{}:{at}", env.user, env.hostname));
         if let Some((id, source)) = named {
             check_agent_id(id).map_err(Error::from)?;
-            // Printed commands name the holder with --agent, also if it is the person at this terminal.
+            // Printed commands name the holder with --agent, even if it is the person at this terminal.
             let is_person = person.as_deref() == Some(id);
             return Ok((if is_person { Holder::person(id) } else { Holder::agent(id) }, source));
         }

@@ -1,4 +1,4 @@
-//! Says what a command waits for, once it has waited for a second.
+//! Prints what a command waits for, once it has waited for a second.
 
 use std::io::Write as _;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};

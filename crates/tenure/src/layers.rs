@@ -20,11 +20,11 @@ pub(crate) struct ConfigReader<'a> {
     pub(crate) global: &'a Global,
 }
 
-/// A text that is validated before it is written, in place of the file that it will be.
+/// A new text of a configuration file, used in place of the file to validate it before it is written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Replacement<'d> {
     User(&'d Document),
-    /// With whether it will be trusted.
+    /// The document, and whether it will be trusted.
     Project(&'d Document, bool),
 }
 

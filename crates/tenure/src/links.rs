@@ -1,4 +1,5 @@
-//! Refuses symbolic links where a project keeps its files. A repository can bring them, and they lead anywhere.
+//! Refuses symbolic links where a project keeps its files. A repository can contain such links, and they can
+//! point anywhere.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Refuses a `.tenure/` that belongs to another user, as git does: `sudo` must not leave files of root behind, and a
-//! configuration names commands to run.
+//! Refuses a `.tenure/` that belongs to another user, as git does: `sudo` must not leave files owned by root behind,
+//! and a configuration names commands to run.
 
 use tenure_core::ErrorCode;
 

@@ -16,7 +16,7 @@ use crate::supervised;
 const DEFAULT: &str = "less";
 /// Quit if the text fits on one screen, show colours, and leave the text on the screen.
 const LESS_OPTIONS: &str = "FRX";
-/// A command with one of these is given to the shell.
+/// A command that contains one of these is run by the shell.
 const SHELL_CHARACTERS: &[char] =
     &['|', '&', ';', '<', '>', '(', ')', '$', '`', '\\', '"', '\'', '*', '?', '[', '#', '~', '='];
 
@@ -44,7 +44,7 @@ impl Pager {
         Some(Self { command: command.to_owned(), sets_less: env.var("LESS").is_none(), cwd: env.cwd.clone() })
     }
 
-    /// Starts the pager, which then reads what is to be shown. `None` if it cannot be started.
+    /// Starts the pager, which then reads the text to show. `None` if it cannot be started.
     pub(crate) fn start(&self) -> Option<Paging> {
         let mut words = self.command.split_whitespace();
         let mut command = if self.command.contains(SHELL_CHARACTERS) {
@@ -71,14 +71,14 @@ impl Pager {
     }
 }
 
-/// Whether an agent runs this command, whose terminal nobody reads.
+/// Whether an agent runs this command. Nobody reads an agent's terminal.
 fn is_agent(env: &Env) -> bool {
     supervised::role(env).is_some()
         || ["TENURE_AGENT", "TENURE_ATTEMPT"].into_iter().any(|name| env.var(name).is_some())
         || tenure_runner::preset::agent_session_variable(|name| env.var(name).is_some()).is_some()
 }
 
-/// A pager that runs. Dropping it waits until its user has left it.
+/// A running pager. Dropping it waits until the user has quit it.
 #[derive(Debug)]
 pub(crate) struct Paging {
     child: Child,
@@ -86,7 +86,7 @@ pub(crate) struct Paging {
 }
 
 impl Paging {
-    /// A failed write is ignored: the user has left the pager.
+    /// A failed write is ignored: the user has quit the pager.
     pub(crate) fn write(&mut self, text: &str) {
         if let Some(input) = &mut self.child.stdin
             && input.write_all(text.as_bytes()).is_err()

@@ -24,7 +24,7 @@ pub(crate) struct Printer<'a> {
     dry_run: bool,
     /// How many lines the next redraw replaces.
     drawn: usize,
-    /// The pager that long output is shown in, and that pager when it runs.
+    /// The pager for long output, and that pager while it runs.
     pager: Option<Pager>,
     paging: Option<Paging>,
 }
@@ -175,7 +175,8 @@ impl<'a> Printer<'a> {
         let lines: Vec<&str> = shown.lines().take(rows).collect();
         self.drawn = lines.len();
         let up = if back > 0 { format!("\x1b[{back}A") } else { String::new() };
-        // A line that is wider than the terminal is cut by it, so that a line of text is one of the screen.
+        // Disables wrapping, so that each line of text takes one line of the screen; the terminal cuts longer
+        // lines.
         self.write(&format!("\x1b[?7l{up}{}\x1b[K\n\x1b[J\x1b[?7h", lines.join("\x1b[K\n")));
     }
 
@@ -192,7 +193,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Prints a question to standard error, also with `--quiet` and `--json`.
+    /// Prints a question to standard error, even with `--quiet` and `--json`.
     pub(crate) fn ask(&mut self, text: &Text) {
         let shown = text.render(self.err_render_options());
         self.write_err(&shown);

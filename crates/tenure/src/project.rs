@@ -50,7 +50,7 @@ impl ProjectPaths {
         self.folder().join("mcp.json")
     }
 
-    /// The folders and files that tenure makes, as far as their names are fixed.
+    /// The folders and files with fixed names that tenure creates.
     pub(crate) fn own_files(&self) -> Vec<PathBuf> {
         let database = self.database();
         let beside = ["-wal", "-shm"].map(|ending| self.folder().join(format!("{DATABASE}{ending}")));
@@ -117,7 +117,7 @@ pub(crate) fn locate(start: &Path, home: Option<&Path>, read_config: ReadConfig<
     nearest
 }
 
-/// What this very folder is, without its ancestors.
+/// Locates a project in exactly this folder, without looking at its ancestors.
 pub(crate) fn locate_at(root: &Path, home: Option<&Path>, read_config: ReadConfig<'_>) -> Located {
     let paths = ProjectPaths::new(root);
     let folder = paths.folder();
@@ -132,7 +132,7 @@ pub(crate) fn locate_at(root: &Path, home: Option<&Path>, read_config: ReadConfi
         return Located::Nothing;
     }
     let config = check_path(root).map_err(Into::into).and_then(|()| read_config(&paths));
-    // An invalid configuration may be meant to name a server, and its error has to be reported.
+    // An invalid configuration may be intended to name a server, and its error has to be reported.
     let has_server =
         config.as_ref().map_or(true, |config| !matches!(paths.store(config), StoreLocation::File(_)));
     let project = Project { paths, config };

@@ -48,7 +48,7 @@ pub(crate) fn after(app: &mut App<'_>, open: &Open<'_>, scope: Scope<'_>, actor:
     Ok(())
 }
 
-/// The holder, as its supervisor: what it returns is not charged to an attempt.
+/// The holder, acting as its own supervisor, so that a return is not charged to an attempt.
 fn holder_of(grant: &Grant) -> Caller {
     Caller { process: grant.lease.process.clone(), ..Caller::holding(&grant.lease) }
 }

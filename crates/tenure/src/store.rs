@@ -175,7 +175,7 @@ impl Source {
         matches!(self, Self::Postgres { .. })
     }
 
-    /// The process that blocks other writers now, if known.
+    /// The process that currently blocks other writers, if known.
     pub(crate) fn writer(&self) -> Option<u32> {
         match self {
             Self::Sqlite { path, .. } => tenure_sqlite::writer_of(path),
@@ -183,7 +183,7 @@ impl Source {
         }
     }
 
-    /// By which another store remembers this one.
+    /// The URL by which another store remembers this one.
     pub(crate) fn url(&self) -> String {
         match self {
             Self::Sqlite { path, .. } => format!("{PROJECT_FILE}{}", path.display()),
@@ -271,7 +271,7 @@ impl Backend {
             }
         }
         let file = SqliteStore::open(to, options)?;
-        // The file is not the store that it was copied from.
+        // The file becomes a separate store, distinct from the one that it was copied from.
         file.adopt(&mut |_| Ok(()))?;
         contents_of(&file)
     }
@@ -288,7 +288,7 @@ impl Backend {
         matches!(self, Self::Sqlite(store) if store.is_copy())
     }
 
-    /// Why the store may not keep its promises where it is.
+    /// Why the store may not keep its guarantees on this file system.
     pub(crate) fn warning(&self) -> Option<&'static str> {
         match self {
             Self::Sqlite(store) if store.is_on_fuse() => {
@@ -351,7 +351,7 @@ fn doorbells(env: &Env) -> PathBuf {
     sockets(env).join(if is_own { "tenure".into() } else { sys::folder_of_user() })
 }
 
-/// What the names of this home's doorbells begin with: the folder is shared by all homes of the user.
+/// The prefix of the names of this home's doorbells, because all homes of the user share the folder.
 fn doorbell_prefix(env: &Env) -> String {
     let home = env.home().map(|home| sys::real_path(&home).unwrap_or(home)).unwrap_or_default();
     format!("{:08x}-", text::fingerprint(home.as_os_str().as_encoded_bytes()))
@@ -362,7 +362,7 @@ pub(crate) fn sweep_doorbells(env: &Env, remove: bool) -> usize {
     tenure_sqlite::sweep_doorbells(&doorbells(env), &doorbell_prefix(env), remove)
 }
 
-/// The folder for sockets: that of this login, else the one for temporary files.
+/// The folder for sockets: the runtime folder of this login, or else the one for temporary files.
 pub(crate) fn sockets(env: &Env) -> PathBuf {
     env.var("XDG_RUNTIME_DIR").map_or_else(tenure_lock::temporary_folder, PathBuf::from)
 }

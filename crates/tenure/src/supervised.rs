@@ -82,7 +82,7 @@ mod tests {
     fn names() -> BTreeSet<String> {
         let with_verbs = |command: &Definition| match command.verbs {
             [] => vec![command.name.to_owned()],
-            // It does something of its own without a verb.
+            // `trust` also works without a verb.
             [verb] if command.name == "trust" => vec!["trust".to_owned(), format!("trust {}", verb.name)],
             verbs => verbs.iter().map(|verb| format!("{} {}", command.name, verb.name)).collect(),
         };

@@ -45,7 +45,7 @@ struct Line {
     spans: Vec<Span>,
     /// Whether a line that is wider than the terminal is broken between words.
     breaks: bool,
-    /// How much further than its first part the others are indented.
+    /// The extra indent of the parts after the first, if the line is broken.
     hang: usize,
 }
 
@@ -198,8 +198,8 @@ fn write_broken(out: &mut String, color: bool, cells: &[(Style, char)], room: us
     }
 }
 
-/// Where the line ends: behind the last word that fits into `room`, or behind the first word. Spaces before `from` are the
-/// indent.
+/// Where to break the line: after the last word that fits into `room`, or after the first word. Spaces before `from` are
+/// the indent.
 fn break_at(cells: &[(Style, char)], room: usize, from: usize) -> usize {
     let mut width = 0;
     let mut last_fit = None;

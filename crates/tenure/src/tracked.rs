@@ -1,5 +1,5 @@
-//! Recognises a database that came with the repository: git tracks it, or it is a symbolic link. Its rows are another
-//! person's: agents are prompted with its tasks, and `resume` runs the commands of its jobs.
+//! Recognises a database that came with the repository: git tracks it, or it is a symbolic link. Another person wrote
+//! its rows, but agents would be prompted with its tasks, and `resume` would run the commands of its jobs.
 //!
 //! Guarantees: nothing of the repository's configuration is run to find out. Not guaranteed: recognising a database that
 //! came in another way, such as in an archive.
@@ -31,7 +31,7 @@ pub(crate) fn refuse(env: &Env, paths: &ProjectPaths) -> CommandResult<()> {
     Err(report.hint(hints::untrack_database(root, quote(&database.to_string_lossy()))))
 }
 
-/// A file that cannot be asked about counts as not tracked: git is missing, or this is not a repository.
+/// Without git, or outside a repository, a file counts as not tracked.
 fn is_tracked(env: &Env, root: &Path, database: &Path) -> bool {
     if !root.ancestors().any(|folder| folder.join(".git").exists()) {
         return false;

@@ -65,8 +65,8 @@ pub(crate) fn examine_document(env: &Env, paths: &ProjectPaths, document: Docume
 }
 
 impl Examined {
-    /// Whether agents may be started here. It takes a record even if no setting needs trust, because agents read further
-    /// settings of the repository by themselves.
+    /// Whether agents may be started here. A record is required even if no setting needs trust, because agents read
+    /// other settings of the repository themselves.
     pub(crate) fn allows_agents(&self, env: &Env) -> bool {
         self.state == TrustState::Trusted || env.var(VARIABLE) == Some("1") || has_hash(env, &self.content)
     }
@@ -113,7 +113,7 @@ impl Examined {
     }
 }
 
-/// Whether there is a record of a project, also a damaged one.
+/// Whether there is a record of a project, even a damaged one.
 pub(crate) fn is_known(env: &Env, paths: &ProjectPaths) -> bool {
     record_file(env, &real_root(paths)).is_some_and(|file| file.exists())
 }
@@ -166,8 +166,8 @@ fn content_of(root: &Path, document: &Document) -> TrustContent {
     TrustContent { files, ..TrustContent::of(document) }
 }
 
-/// The hash of a file of the project, or where a link of the project leads to. `None` if the word names no file, or one
-/// that belongs to the machine.
+/// The hash of a project's file, or the target of a project's link. `None` if the word names no file, or a file outside
+/// the project.
 fn mark_of_file(root: &Path, word: &str) -> Option<String> {
     let path = root.join(word);
     let real = sys::real_path(&path).ok()?;

@@ -1,4 +1,4 @@
-//! Refuses what needs processes, on systems where tenure does not supervise any yet.
+//! Refuses commands that need processes, on systems where tenure does not supervise processes yet.
 
 use tenure_core::Error;
 use tenure_runner::can_supervise;

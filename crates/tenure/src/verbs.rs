@@ -44,8 +44,8 @@ pub(crate) trait Group {
     /// The arguments of the command with this verb and no options before it.
     fn with_verb(verb: Self::Verb) -> Self;
 
-    /// The name of the given verb, or of the one that runs when none is given. `None` for a command that does something
-    /// of its own without a verb.
+    /// The name of the given verb, or of the one that runs when none is given. `None` for a command that also works
+    /// without a verb.
     fn verb_name(&self) -> Option<&'static str>;
 
     /// Adds the arguments that the command takes without a verb. Most take none.

@@ -75,7 +75,7 @@ pub(crate) struct Claim<'a> {
     /// one task only.
     pub(crate) caller: &'a dyn Fn(Option<&TaskName>) -> Caller,
     pub(crate) then: Option<&'a Then<'a>>,
-    /// Refuse the claim of a named task if it is no longer like this.
+    /// Refuse the claim of a named task if the task no longer has this state.
     pub(crate) seen: Option<&'a Seen>,
 }
 
@@ -186,8 +186,9 @@ fn acquire_or_wait(
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let doorbell = open.store.doorbell(app.env);
     let me = Incarnation::current();
-    // The preceding waiter may die after its doorbell was rung and before it claims. Then no process would ring this one, so
-    // the preceding waiter is watched like the holder. New tickets are added at the end, so none comes between the two.
+    // The preceding waiter may die after its doorbell was rung and before it claims the task. Then no process would ring
+    // this one, so the preceding waiter is watched like the holder. New tickets are added at the end, so none can come
+    // between the two.
     let mut before = None;
     let mut bar = Bar::default();
     let mut expects_refusal = is_held(open, request)?;
@@ -277,7 +278,8 @@ fn still_held(
     Ok(same.map(|lease| lease.expires_at))
 }
 
-/// One try without a ticket. A refusal commits: a lapsed lease that was closed on the way stays closed.
+/// One try without a ticket. A refusal still commits, so a lapsed lease that was closed in the transaction
+/// stays closed.
 pub(crate) fn try_once(open: &Open<'_>, claim: &Claim<'_>, terms: &Terms) -> tenure_core::Result<Grant> {
     let ctx = open.context();
     claim.transact(open, false, |tx| {
@@ -339,7 +341,8 @@ pub(crate) fn try_and_queue(
     claim.transact(open, true, attempt)
 }
 
-/// Whether another claim of the task will probably be refused. A store on a server does not gain from knowing it.
+/// Whether another claim of the task will probably be refused. Always false for a store on a server, which does
+/// not benefit from knowing it.
 fn is_held(open: &Open<'_>, request: &ClaimRequest) -> tenure_core::Result<bool> {
     let ClaimRequest::Task(task) = request else { return Ok(false) };
     if open.source.is_on_server() {

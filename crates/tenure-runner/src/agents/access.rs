@@ -1,4 +1,4 @@
-//! What an agent may do, and where it works: what the arguments of a built-in preset are made from.
+//! What an agent may do, and where it works. The arguments of a built-in preset are built from both.
 
 use std::path::{Path, PathBuf};
 
@@ -12,9 +12,9 @@ pub struct Access<'a> {
     pub permissions: Permissions,
     /// `runners.allow`: commands that may run where there is no sandbox.
     pub allow: &'a [String],
-    /// The programs of Claude Code's sandbox are installed.
+    /// Whether the programs that Claude Code's sandbox needs are installed.
     pub has_sandbox: bool,
-    /// `None` if only the definition of a preset is wanted, which is the same everywhere.
+    /// `None` if only the definition of the preset is needed, which does not depend on where the agent works.
     pub place: Option<&'a Place>,
 }
 

@@ -31,7 +31,7 @@ pub(super) const AGENT: Agent = Agent {
     }),
 };
 
-/// Without `--add-dir` it writes to a folder of its own.
+/// Without `--add-dir`, `agy` writes to its own folder instead of the project.
 const ARGS: &[&str] = &[
     "--add-dir",
     ".",

@@ -48,13 +48,14 @@ fn args(access: &Access<'_>) -> Result<Vec<String>, AccessError> {
     Ok(args)
 }
 
-/// Everything that the agent needs is said here, because it ignores what an untrusted project allows.
+/// Contains every permission that the agent needs, because Claude Code ignores what an untrusted project
+/// allows.
 fn settings(access: &Access<'_>) -> Result<Value, AccessError> {
     let mut allow: Vec<String> = tenure_commands().map(|command| format!("Bash({command}:*)")).collect();
     allow.push("mcp__tenure".to_owned());
     let path = |path: PathBuf| path.to_string_lossy().into_owned();
     let config = access.place.map(|place| path(place.config_file()));
-    // Two slashes begin an absolute path.
+    // In a rule, an absolute path begins with two slashes.
     let deny: Vec<String> = config.iter().map(|config| format!("Edit(/{config})")).collect();
     let work = access.permissions == Permissions::Work;
     if work && !access.has_sandbox {
@@ -192,7 +193,7 @@ fn by_kind(kind: &str) -> Ending {
 
 fn retried(value: &Value) -> Ending {
     match (by_kind(text(value, "/error")), status(value, "/error_status")) {
-        // No answer at all.
+        // Without a status, the provider did not answer at all.
         (Ending::Unclassified, None) => Ending::NoNetwork,
         (Ending::Unclassified, Some(status)) => by_status(status),
         (kind, _) => kind,
@@ -224,11 +225,12 @@ fn result(value: &Value, subtype: &str) -> Vec<Event> {
     events
 }
 
-/// The kind in the line before is often more specific than this, for example than 400 or no status.
+/// The preceding line often names the kind of error, which is more specific than this: the status may be 400
+/// or missing.
 fn refused(value: &Value, said: &str) -> Ending {
     let said = said.strip_prefix("API Error: ").unwrap_or(said);
     match status(value, "/api_error_status") {
-        // Also 429, but not the account's limit.
+        // The status is 429 here as well, but the limit is not the account's.
         _ if said.starts_with("Server is temporarily limiting requests") => Ending::Overloaded,
         Some(status) => by_status(status),
         None if said.starts_with("Unable to connect to API") => Ending::NoNetwork,

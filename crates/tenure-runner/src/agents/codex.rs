@@ -1,8 +1,8 @@
-//! Codex with `exec --json`: errors are texts, in events that hold nothing else.
+//! Codex with `exec --json`: errors are plain text, in events that contain nothing else.
 //!
-//! The texts are those of its error type, so they are compared from their beginning. A usage limit names its reset in
-//! local time without a zone, and without a day if that is the same. `turn.completed.usage` is the total of the
-//! conversation.
+//! Each kind of error has a text with a fixed beginning, so only beginnings are compared. A usage limit names its
+//! reset in local time, without a time zone, and without a date if the reset is on the same day.
+//! `turn.completed.usage` is the total of the conversation.
 
 use std::path::Path;
 
@@ -31,7 +31,8 @@ pub(super) const AGENT: Agent = Agent {
     resume: Some(resume),
 };
 
-/// What `tenure` reads from its environment. Codex passes other servers nothing else than the usual variables.
+/// The variables that `tenure` reads. Codex passes only a few common variables to an MCP server unless others
+/// are listed.
 const VARIABLES: &[&str] = &[
     "TENURE_PROJECT",
     "TENURE_HOME",
@@ -98,7 +99,7 @@ fn files(place: &Place, permissions: Permissions) -> String {
     format!("{{{}}}", rules.join(","))
 }
 
-/// A text as TOML, whose escapes are those of JSON.
+/// A string as TOML, which has the same escapes as JSON.
 fn toml(text: &str) -> String {
     Value::from(text).to_string()
 }
@@ -216,7 +217,7 @@ fn ended(value: &Value) -> Vec<Event> {
     }
 }
 
-/// The reset of a limit: the last words of its sentence.
+/// Parses the reset of a limit from the last words of the message.
 fn reset(message: &str) -> Option<Reset> {
     let (_, time) = message.rsplit_once("ry again at ")?;
     Reset::parse_local(time.trim_end_matches('.'))

@@ -13,7 +13,7 @@ const FINAL_MESSAGE: usize = 8192;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The conversation has begun or goes on.
+    /// The conversation has begun or was resumed.
     Started {
         conversation: Option<String>,
         model: Option<String>,
@@ -23,7 +23,7 @@ pub enum Event {
     Message(String),
     /// A further part of what the model says.
     MessagePart(String),
-    /// The model calls a tool, with the most telling part of its input.
+    /// The model calls a tool. Contains the most informative part of the tool's input.
     ToolBegun {
         name: String,
         input: String,
@@ -67,7 +67,7 @@ pub enum UsageScope {
     Conversation,
 }
 
-/// The state accumulated from a run's events. Its size is bounded, whatever the run prints.
+/// The state accumulated from a run's events. Its size is bounded, no matter how much the run prints.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
     pub conversation: Option<String>,
@@ -109,7 +109,7 @@ impl RunUsage {
     pub fn of_this_run(self, before: Usage) -> Usage {
         match self {
             Self::Run(usage) => usage,
-            // A total that is less than before is not one of the whole conversation.
+            // A total that is smaller than before cannot cover the whole conversation.
             Self::Conversation(total) if total.covers(before) => total.since(before),
             Self::Conversation(total) => total,
         }
@@ -196,7 +196,7 @@ impl Summary {
         self.succeeded = false;
     }
 
-    /// Keeps the last message about why the program gave up that is not empty.
+    /// Keeps the last non-empty message about why the program gave up.
     fn say_why(&mut self, message: &str) {
         if let Some((_, kept)) = &mut self.failed
             && !message.trim().is_empty()

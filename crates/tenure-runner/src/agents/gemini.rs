@@ -100,7 +100,7 @@ pub(super) fn conclude(end: ProcessEnd, summary: &Summary) -> Ending {
 fn result(value: &Value) -> Event {
     let message = text(value, "/error/message");
     let said = message.strip_prefix("[API Error: ").unwrap_or(message);
-    // The bracket ends with the first line.
+    // The closing bracket is at the end of the first line.
     let first = said.lines().next().unwrap_or_default();
     match (text(value, "/status"), text(value, "/error/type")) {
         ("success", _) => Event::Succeeded(None),

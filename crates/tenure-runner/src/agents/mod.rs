@@ -1,5 +1,5 @@
-//! The agent programs that tenure knows: how each is started and resumed, the meaning of a line of its output, and of
-//! the way it ends.
+//! The agent programs that tenure knows: how each is started and resumed, how a line of its output is parsed, and
+//! what its ending means.
 //!
 //! Each program has a module with its [`Agent`]: its arguments, a pure `parse(line)` and a pure `conclude(end, summary)`. An
 //! ending is concluded only from a program's error and result events, its standard error and its exit code, never from
@@ -76,10 +76,10 @@ pub struct Agent {
     resume: Option<WithConversation>,
 }
 
-/// How a program is asked whether it is logged in, without using the network.
+/// How to find out whether a program is logged in, without using the network.
 #[derive(Debug, Clone, Copy)]
 pub struct Login {
-    /// The arguments with which it exits with 0 if it is.
+    /// With these arguments, the program exits with 0 if it is logged in.
     pub check: &'static [&'static str],
     /// The command that logs it in.
     pub command: &'static str,
@@ -118,7 +118,7 @@ pub struct Conclusion {
     pub ending: Ending,
     /// A sentence for people, as the program printed it.
     pub message: Option<String>,
-    /// The reset of a limit, if it lies ahead.
+    /// The reset of a limit, if it is in the future.
     pub resets_at: Option<Timestamp>,
 }
 
@@ -186,12 +186,13 @@ impl Agent {
         self.begin.is_some()
     }
 
-    /// The arguments that begin a conversation with this name; without a change if it cannot be chosen.
+    /// The arguments that begin a conversation with this name; unchanged if the name cannot be chosen.
     pub fn beginning(&self, args: &[String], conversation: &str) -> Vec<String> {
         self.begin.map_or_else(|| args.to_vec(), |begin| begin(args, conversation))
     }
 
-    /// Whether it still has a conversation, by the variables of its environment; `None` if that is not known.
+    /// Whether the program still has the conversation, looked up in the folders that its environment names;
+    /// `None` if that is not known.
     pub fn has_conversation(&self, variable: Variable<'_>, name: &str) -> Option<bool> {
         self.stored.and_then(|stored| stored(variable, name))
     }
@@ -210,12 +211,12 @@ impl Agent {
         (self.parse)(line)
     }
 
-    /// The ending alone.
+    /// Like [`Self::conclude`], but returns only the ending.
     pub fn ending(&self, end: ProcessEnd, summary: &Summary) -> Ending {
         (self.conclude)(end, summary)
     }
 
-    /// Concludes why it ended. `now` decides which moment a printed reset is.
+    /// Concludes why it ended. `now` is needed to turn a printed reset into a time.
     pub fn conclude(&self, end: ProcessEnd, summary: &Summary, now: &LocalNow) -> Conclusion {
         let ending = self.ending(end, summary);
         let said = |found: &Option<(Ending, String)>| found.as_ref().map(|(_, message)| message.clone());
@@ -245,7 +246,7 @@ fn words(args: &[&str]) -> Vec<String> {
     args.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// The rule that programs with a result event share.
+/// The common rule for programs that print a result event.
 fn by_events(end: ProcessEnd, summary: &Summary) -> Ending {
     let known = |found: &Option<(Ending, String)>| {
         found.as_ref().map(|(why, _)| *why).filter(|why| *why != Ending::Unclassified)
@@ -319,7 +320,7 @@ fn status(value: &Value, pointer: &str) -> Option<u16> {
     value.pointer(pointer).and_then(Value::as_u64).and_then(|number| u16::try_from(number).ok())
 }
 
-/// The most telling part of a tool's input.
+/// The most informative part of a tool's input.
 fn tool_input(input: &Value) -> String {
     let telling = ["command", "file_path", "path", "filePath", "pattern", "url", "query", "description"];
     let found = telling.iter().find_map(|key| input.get(key).and_then(Value::as_str));
@@ -330,7 +331,7 @@ fn failed(why: Ending, message: &str) -> Event {
     Event::Failed { why, message: message.to_owned() }
 }
 
-/// The meaning of the provider's HTTP status, equal for all providers.
+/// The meaning of the provider's HTTP status, which is the same for all providers.
 fn by_status(status: u16) -> Ending {
     match status {
         401 | 403 => Ending::NotLoggedIn,
@@ -349,8 +350,8 @@ fn by_leading_status(text: &str) -> Ending {
     text[..digits].parse().map_or(Ending::Unclassified, by_status)
 }
 
-/// A line of standard error that says that the program does not know one of its arguments. To be used only for programs
-/// that print nothing else than JSON on standard output.
+/// Recognises a line of standard error that reports an unknown argument. Must be used only for programs that print
+/// nothing but JSON on standard output.
 fn unknown_argument(line: &str) -> Option<Event> {
     const BEGINNINGS: &[&str] =
         &["error: unknown option", "error: unexpected argument", "error: invalid value", "Unknown argument"];

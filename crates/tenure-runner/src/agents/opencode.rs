@@ -1,7 +1,7 @@
 //! opencode: `run --format json` prints an error as a typed event, `run` as one coloured line.
 //!
-//! In the second format the model's output is printed unchanged, so nothing is concluded about a run that exits with 0,
-//! except that its header was printed. Neither format prints anything while a request is retried.
+//! The second format prints the model's output unchanged, so the lines of a run that exits with 0 say nothing about its
+//! ending, except for the header. Neither format prints anything while a request is retried.
 
 use serde_json::{Value, json};
 use tenure_core::config::Permissions;
@@ -16,8 +16,9 @@ use super::{
 pub(super) const AGENT: Agent = Agent {
     name: "opencode",
     program: "opencode",
-    // Without `run` it opens its terminal interface; without a message it reads one from standard input. Without `--auto`
-    // the first permission that is not granted ends the run; what is denied stays denied.
+    // Without `run`, opencode opens its terminal interface; without a message, it reads one from standard input. Without
+    // `--auto`, the first permission that is not granted ends the run; with it, only what is explicitly denied stays
+    // denied.
     args: |_| Ok(words(&["run", "--auto", "--format", "json"])),
     env,
     is_sandboxed: false,
@@ -137,7 +138,7 @@ fn event(value: &Value) -> Vec<Event> {
     }
 }
 
-/// What is printed besides the events.
+/// Parses a line that is not an event.
 fn plain(line: &str) -> Option<Event> {
     let line = without_colours(line);
     if let Some(what) = line.strip_prefix("! permission requested: ") {

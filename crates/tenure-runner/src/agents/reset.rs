@@ -9,22 +9,22 @@ use tenure_core::{Clock, Timestamp};
 
 /// Usage limits reset within a month. A later reset is a misread number.
 const FURTHEST: Duration = Duration::from_hours(31 * 24);
-/// A time without a date that was printed up to this long after it has passed is not that of the next day. Programs leave
-/// out the seconds, and the day may have changed since the line was printed.
+/// A time without a date that passed less than this long ago is not taken for the next day's: programs leave out the
+/// seconds, and the day may have changed since the line was printed.
 const JUST_PASSED: SignedDuration = SignedDuration::from_mins(10);
 
 /// When a usage limit resets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reset {
     At(Timestamp),
-    /// A reading of the machine's local clock. Without a date it is the next time that the clock shows it.
+    /// A local time of the machine. Without a date, it is the next occurrence of that time.
     Local {
         date: Option<Date>,
         time: Time,
     },
 }
 
-/// The present, and the time zone in which the machine shows it.
+/// The current time and the machine's time zone.
 #[derive(Debug, Clone)]
 pub struct LocalNow {
     pub at: Timestamp,
@@ -104,7 +104,7 @@ mod tests {
             // It has passed today, so it is tomorrow's.
             ("9:00 AM", "2026-11-17T10:00:00Z", Some("2026-11-18T08:00:00Z")),
             ("11:49 AM", "2026-11-17T11:00:00Z", Some("2026-11-18T10:49:00Z")),
-            // It has only just passed: the seconds are missing, or the day has changed meanwhile.
+            // It has only just passed: the seconds are missing, or the day has changed since.
             ("12:00 PM", "2026-11-17T11:00:30Z", None),
             ("11:55 AM", "2026-11-17T11:00:00Z", None),
             ("11:58 PM", "2026-11-17T23:00:10Z", None),
@@ -113,7 +113,7 @@ mod tests {
             ("Dec 1st, 2026 12:30 AM", "2026-11-17T10:00:00Z", Some("2026-11-30T23:30:00Z")),
             ("Nov 22nd, 2026 9:00 AM", "2026-11-17T10:00:00Z", Some("2026-11-22T08:00:00Z")),
             ("Nov 23, 2026 9:00 AM", "2026-11-17T10:00:00Z", Some("2026-11-23T08:00:00Z")),
-            // In the past, and further away than any limit.
+            // In the past, and later than any reset can be.
             ("Nov 16th, 2026 3:05 PM", "2026-11-17T10:00:00Z", None),
             ("Nov 17th, 2036 3:05 PM", "2026-11-17T10:00:00Z", None),
             // The clock is set forward that night, and back in autumn.

@@ -1,7 +1,7 @@
 //! Where each program stores its conversations on this machine, and whether it still has one.
 //!
-//! An answer is given only where the program's folder of conversations exists: otherwise the program may keep them somewhere
-//! else, and resuming is worth a try.
+//! The answer is known only if the program's folder of conversations exists. Otherwise the program may keep them somewhere
+//! else, so resuming is tried.
 
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,7 @@ pub(super) fn gemini(variable: Variable<'_>, name: &str) -> Option<bool> {
     Some(chats.into_iter().any(|chat| stem(&chat).ends_with(beginning)))
 }
 
-/// The folder that `own` names, or one in the user's home.
+/// The folder that the variable `own` names, or else `folder` in the user's home.
 fn home(variable: Variable<'_>, own: &str, folder: &str) -> Option<PathBuf> {
     variable(own).or_else(|| variable("HOME").map(|home| home.join(folder)))
 }

@@ -35,7 +35,7 @@ use crate::supervise::{
 };
 use crate::transcript::Transcript;
 
-/// How long an agent may take that is only asked for its report.
+/// The time limit of an agent that is only asked for its report.
 const ASKED: Duration = Duration::from_mins(5);
 
 /// The result of an attempt, for the log.
@@ -58,7 +58,7 @@ impl AttemptReport {
         matches!(ending, Some(Ending::Crashed | Ending::Unclassified))
     }
 
-    /// The agent did not report, and is asked next if the task is pending.
+    /// The agent did not report. If the task is pending, the next attempt asks for the report.
     pub(super) fn is_unreported(&self) -> bool {
         let reported = matches!(self.ended, CommandEnd::Exited { reported: true, .. });
         !reported && self.found.as_ref().is_some_and(|found| is_unreported(found.ending))
@@ -135,7 +135,8 @@ pub(super) fn run_agent(
     let (key, agent, path) = (task.key.clone(), preset.agent_name().to_owned(), log.path().to_path_buf());
     cx.log.line(&NamedLog { task: key, agent, path }.sentence());
 
-    // Before the conversation is looked for: what a killed run has used in it is recorded when the run is reaped.
+    // Must come before the conversation is looked up: reaping a killed run records what it used in the
+    // conversation.
     if let Err(signal) = cx.persist(|| reap_earlier_attempts(cx.store, &cx.exec.ctx, grant))? {
         return Ok(AttemptReport::not_begun(signal));
     }
@@ -265,8 +266,8 @@ pub(super) fn run_agent(
     Ok(AttemptReport { ended: supervised.ended, found: diagnosis.found(), parked })
 }
 
-/// The conversation in which the agent goes on, and how it begins. `interrupted`: the one at which the session was
-/// interrupted.
+/// The conversation that the agent continues, and how the agent begins. `interrupted` is the conversation in which
+/// the session was interrupted.
 fn earlier_conversation(
     cx: &RunnerContext<'_>,
     task: &Task,
@@ -289,7 +290,8 @@ fn earlier_conversation(
     })
 }
 
-/// Releases what the agent still holds. If the store does not answer, those leases expire.
+/// Releases the tasks that the agent has claimed itself and still holds. If the store does not answer, those
+/// leases expire.
 fn release_claims(cx: &RunnerContext<'_>, agent_name: &str) {
     let holds = cx.store.read(|view| Ok(!view.leases(&tasks_held_by(agent_name))?.is_empty()));
     if !holds.unwrap_or(true) {
@@ -304,7 +306,7 @@ fn release_claims(cx: &RunnerContext<'_>, agent_name: &str) {
     }
 }
 
-/// Recorded with the attempt: the session's checkpoint, and what is parked.
+/// Writes the session's checkpoint and the parkings in the attempt's transactions.
 struct Checkpoints<'a> {
     ctx: Context<'a>,
     session: &'a Lease,
@@ -353,7 +355,7 @@ impl AttemptRecorder for Checkpoints<'_> {
         self.diagnosis.run(reported)
     }
 
-    /// The outcome is recorded even if another runner has taken the session.
+    /// Records the outcome even if another runner has taken over the session.
     fn ended(&self, tx: &mut dyn Tx, task: &Task, cost: Cost, reported: bool) -> Result<()> {
         if let Some(found) = self.diagnosis.found() {
             let ending = found.for_parking(reported);

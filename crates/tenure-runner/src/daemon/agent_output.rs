@@ -1,7 +1,7 @@
 //! Reads an agent's output on a thread until the agent has ended.
 //!
-//! The end of the pipe is not sufficient, because a process that escaped may keep it open forever. So the supervisor
-//! tells the reader when the agent has ended; the reader then reads what the pipe holds and stops.
+//! Waiting for the end of the pipe is not enough, because a process that escaped may keep it open forever. So the
+//! supervisor signals the end of the agent; the reader then reads what is left in the pipe and stops.
 
 use std::io::PipeReader;
 use std::sync::Mutex;
@@ -21,7 +21,7 @@ const LAST_READS: usize = 64;
 /// How long to wait until the rest of the output is written.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The supervisor's side: tells the reader that the agent has ended.
+/// The supervisor's side, which signals that the agent has ended.
 #[derive(Debug)]
 pub(crate) struct ReaderHandle {
     stop: Mutex<Option<LocalStream>>,

@@ -15,7 +15,7 @@ use super::{AgentPreset, Purpose};
 use crate::agents::{Agent, Conclusion, LocalNow, ProcessEnd, Summary};
 use crate::supervise::Verdict;
 
-/// A reviewer that is not known and fails within this time may be unable to work.
+/// A reviewer of an unknown program that fails within this time may simply be unable to work.
 const QUICK: Duration = Duration::from_secs(30);
 
 /// Follows the output of an agent, and concludes from it how the attempt has ended.
@@ -59,7 +59,8 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// The ending that counts for the account, the host and the preset. `reported`: the agent has finished its task itself.
+    /// The ending that counts when accounts, hosts and presets are parked. `reported` means that the agent has finished its
+    /// task itself.
     pub(super) fn for_parking(&self, reported: bool) -> Ending {
         match self.conclusion.ending {
             _ if self.asked_next && !reported => Ending::Stopped,
@@ -69,7 +70,7 @@ impl Found {
             | Ending::NoNetwork
             | Ending::NoCredit
             | Ending::NotLoggedIn) => ending,
-            // An agent that has reported works, even if it does not end well.
+            // An agent that has reported is able to work, even if its process ended badly.
             _ => Ending::Done,
         }
     }
@@ -121,7 +122,8 @@ impl<'a> Diagnosis<'a> {
         self.state.lock().ok()?.retrying_since.map(|since| since.elapsed())
     }
 
-    /// To be called after all output was read. `why` says how the process ended, `last_line` what it printed last.
+    /// Must be called after all output was read. `why` says how the process ended, `last_line` what it printed
+    /// last.
     pub(super) fn verdict(&self, end: ProcessEnd, why: &str, last_line: Option<String>) -> Option<Verdict> {
         let mut state = self.state.lock().ok()?;
         let conclusion = self.agent.conclude(end, &state.summary, &LocalNow::read(self.clock));
@@ -141,7 +143,7 @@ impl<'a> Diagnosis<'a> {
             _ => Conclusion { ending, ..conclusion.clone() }.sentence(self.agent),
         };
         let asked_next = is_unreported(ending) && self.can_be_asked(&state.summary);
-        // The conversation that was to go on is lost: the next attempt starts afresh.
+        // The conversation to be continued is lost, so the next attempt starts a new one.
         let lost = ending == Ending::Unclassified && self.resumed.is_some() && !state.summary.answered;
         let result = if asked_next || lost {
             AttemptResult::Returned { why: reason.clone() }
@@ -153,14 +155,15 @@ impl<'a> Diagnosis<'a> {
         Some(Verdict { result, reason })
     }
 
-    /// What the agent reports takes precedence over the way it ends.
+    /// The agent's report takes precedence over how its process ended.
     fn ending(&self, concluded: Ending, report: Option<&AgentReport>) -> Ending {
         match (report, concluded) {
             (_, Ending::Stopped | Ending::LeaseLost) => concluded,
             (Some(AgentReport::Done), _) => Ending::Done,
             (Some(AgentReport::Failed(_)), _) => Ending::GaveUp,
             (None, Ending::Done) if self.require_report => Ending::Unreported,
-            // It was asked once. Whatever kept it from answering, the task must not start all over for that.
+            // The agent was already asked for its report. If it could not answer, the task must not start
+            // over because of that.
             (
                 None,
                 Ending::Unclassified | Ending::Crashed | Ending::Hung | Ending::TimedOut | Ending::TaskError,
@@ -191,7 +194,7 @@ impl<'a> Diagnosis<'a> {
         self.state.lock().ok()?.found.clone()
     }
 
-    /// The run for the attempt's row. `reported`: the status of a task that the agent has finished itself.
+    /// The run for the attempt's row. `reported` is the status of a task that the agent has finished itself.
     pub(super) fn run(&self, reported: Option<TaskStatus>) -> Option<AgentRun> {
         let state = self.state.lock().ok()?;
         let found = state.found.as_ref()?;
@@ -208,12 +211,13 @@ impl<'a> Diagnosis<'a> {
         })
     }
 
-    /// Whether an exit code is the judgement of a reviewer. One that ends at once could as well be unable to work.
+    /// Whether the exit code is a reviewer's judgement. A reviewer that ends at once may simply have been unable
+    /// to work.
     fn is_judgement(&self) -> bool {
         self.purpose == Purpose::Review && !self.agent.is_known() && self.begun.elapsed() >= QUICK
     }
 
-    /// The table of endings: what becomes of the task.
+    /// Maps each ending to what happens to the task.
     fn result(&self, ending: Ending, why: &str) -> AttemptResult {
         let why = why.to_owned();
         let review = self.purpose == Purpose::Review;
@@ -230,9 +234,9 @@ impl<'a> Diagnosis<'a> {
             | Ending::Stopped
             | Ending::LeaseLost => AttemptResult::Returned { why },
             Ending::TaskError => AttemptResult::Failed { why, charged: true },
-            // A review that takes too long tells nothing about the work.
+            // A review that takes too long says nothing about the quality of the work.
             Ending::TimedOut if !review => AttemptResult::Failed { why, charged: false },
-            // The exit code of a reviewer that is not known is its judgement.
+            // The exit code of an unknown reviewer program is its judgement.
             Ending::Unclassified if review && !self.agent.is_known() => {
                 AttemptResult::Failed { why, charged: false }
             }

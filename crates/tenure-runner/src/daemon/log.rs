@@ -38,7 +38,7 @@ impl DaemonLog {
         Self { path, file, echo, clock }
     }
 
-    /// Opens a log that many processes write one after another. It is rotated when it is long.
+    /// Opens a log that many processes append to, one after another. It is rotated when it becomes long.
     pub fn shared(folder: &Path, name: &str, clock: Arc<dyn Clock>) -> Self {
         let path = folder.join(name);
         if fs::metadata(&path).is_ok_and(|found| found.len() > ROTATE_AT) {
@@ -101,10 +101,11 @@ impl NamedLog {
     }
 }
 
-/// Opens a log such that it is not swept while it is open, also if nothing is written to it for long.
+/// Opens a log so that it is not swept while it is open, even if nothing is written to it for a long time.
 pub(super) fn open_for_writing(path: &Path, options: &mut fs::OpenOptions) -> io::Result<File> {
     let file = open_private(path, options)?;
-    // A sweep holds the other lock for an instant only. Without the lock the log is merely swept when it is old.
+    // A sweep holds the exclusive lock only briefly. If the shared lock is not obtained, the log can be swept
+    // once it is old.
     let _ = file.try_lock_shared();
     Ok(file)
 }

@@ -1,8 +1,8 @@
 //! The runner: claims the next ready task, runs an agent on it, and continues until nothing is left.
 //!
 //! Guaranteed: one runner per slot (R1), because the slot is a lease granted in the transaction that writes the
-//! runner's row; a waiting runner holds no task; nothing starts while the exclusive lock exists; however the runner
-//! ends, no task stays in progress: either the runner returns it, or the next reconcile does.
+//! runner's row; a waiting runner holds no task; nothing starts while the exclusive lock exists; no task stays in
+//! progress after the runner has ended: either the runner returns it, or the next reconcile does.
 
 mod agent;
 pub(crate) mod agent_output;
@@ -124,7 +124,7 @@ pub trait RunnerCallbacks: Sync {
     /// Fails if no agent may be started any more. Called before work is picked.
     fn check(&self) -> Result<()>;
     fn preset(&self, name: &str) -> Result<AgentPreset>;
-    /// The preset, if its agent cannot be started as it is configured.
+    /// Why the preset's agent cannot be started as configured; `None` if it can.
     fn unusable(&self, preset: &str) -> Option<Box<UnusablePreset>>;
     /// The agent of a preset, with the conversation that it begins or resumes, if the agent supports that. The command passes
     /// the exec gate. Its environment is set, its input is not.
@@ -138,12 +138,12 @@ pub trait RunnerCallbacks: Sync {
     fn notify(&self, what: RunnerEvent<'_>);
 }
 
-/// What the runner needs to know about a preset.
+/// The part of a preset that the runner needs.
 #[derive(Debug, Clone)]
 pub struct AgentPreset {
     /// What is known about the program.
     pub agent: &'static Agent,
-    /// What can be parked because of it.
+    /// What is parked when the agent cannot work.
     pub scope: ParkingScope,
     /// Whether a good ending without a report is not enough to complete a task.
     pub require_report: bool,
@@ -152,7 +152,7 @@ pub struct AgentPreset {
 }
 
 impl AgentPreset {
-    /// The agent's name for the record; the account's for a program that is not known.
+    /// The name to record for the agent; the account's name for an unknown program.
     fn agent_name(&self) -> &str {
         if self.agent.is_known() { self.agent.name } else { &self.scope.account }
     }
@@ -175,7 +175,7 @@ pub struct RunnerContext<'a> {
     pub log: &'a DaemonLog,
     pub options: &'a RunnerOptions,
     pub callbacks: &'a dyn RunnerCallbacks,
-    /// Logs when the store does not answer.
+    /// Logs the beginning and the end of an outage of the store.
     pub outage: &'a Outage<'a>,
 }
 
@@ -197,7 +197,7 @@ impl RunnerContext<'_> {
         }
     }
 
-    /// Waits a moment before the store is asked again. Returns the signal that ended the wait, if one did.
+    /// Pauses before the store is tried again. Returns the signal that ended the pause, if one did.
     fn wait_for_store(&self, error: &Error) -> Result<Option<i32>> {
         self.outage.began(error);
         if let Some(loss) = self.exec.database.and_then(DatabaseFile::loss) {

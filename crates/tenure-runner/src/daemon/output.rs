@@ -59,7 +59,7 @@ impl AttemptLog {
         &self.path
     }
 
-    /// The last line that is not blank, which often gives the reason of a failure.
+    /// The last line that is not blank, which often contains the reason for a failure.
     pub fn last_line(&self) -> Option<String> {
         self.tail.iter().rev().find(|line| !line.trim().is_empty()).cloned()
     }

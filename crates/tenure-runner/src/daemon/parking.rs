@@ -1,5 +1,5 @@
-//! Parking: a runner takes no task for an account, a host or a preset that an agent could not work with. When the pause is
-//! over, one task is tried first.
+//! Parking: after an agent could not work with an account, a host or a preset, no runner takes a task that needs it for a
+//! while. When the pause is over, one task is tried first.
 
 use tenure_core::duration::format_rounded;
 use tenure_core::id::TaskId;
@@ -16,8 +16,8 @@ use super::pick_work::{Pick, pick_task, release_section_unless_needed};
 use super::slot::RunnerSlot;
 use super::{Purpose, RunnerContext};
 
-/// Fails if the granted task may not be worked on, because something that its agent needs is parked: the error undoes the
-/// grant. If the pause is over, the task is the one that is tried.
+/// Fails if something that the agent of the granted task needs is parked; the error undoes the grant. If the pause is
+/// over, this task becomes the probe.
 pub(super) fn admit(tx: &mut dyn Tx, cx: &RunnerContext<'_>, grant: &Grant, purpose: Purpose) -> Result<()> {
     let scope = cx.callbacks.preset(&preset_for(cx, purpose))?.scope;
     match gate(tx, cx.exec.ctx.judge, &scope)? {
@@ -27,7 +27,8 @@ pub(super) fn admit(tx: &mut dyn Tx, cx: &RunnerContext<'_>, grant: &Grant, purp
     }
 }
 
-/// Parks a preset of this runner that cannot be started as it is configured now. Fails then, so that the runner ends.
+/// Parks a preset of this runner that cannot be started as it is configured now, and then fails, so that the runner
+/// ends.
 pub(super) fn check_presets(cx: &RunnerContext<'_>, slot: &RunnerSlot) -> Result<()> {
     for name in std::iter::once(&cx.options.preset).chain(&cx.options.reviewer) {
         let Some(unusable) = cx.callbacks.unusable(name) else { continue };
@@ -41,7 +42,7 @@ pub(super) fn check_presets(cx: &RunnerContext<'_>, slot: &RunnerSlot) -> Result
     Ok(())
 }
 
-/// The error with which a runner ends.
+/// The error with which a runner ends because of a parking.
 pub(super) fn closed(parking: &Parking, now: Timestamp) -> Error {
     let why = parking.reason.as_deref().unwrap_or("its last attempts did not work");
     let next = match parking.tries_at().filter(|at| *at > now) {
@@ -51,7 +52,8 @@ pub(super) fn closed(parking: &Parking, now: Timestamp) -> Error {
     Error::General(format!("{} is parked: {why}{next}", parking.subject.label()))
 }
 
-/// The next ready task that is not among those set aside, which ended without a result in this run.
+/// The next ready task that was not set aside. A task is set aside after its attempt in this run ended
+/// without a result.
 pub(super) fn pick_another(
     tx: &mut dyn Tx,
     cx: &RunnerContext<'_>,

@@ -122,7 +122,7 @@ pub(super) fn pick_task(
                 found => found,
             })
         }
-        // Cannot start: its lapsed lease was closed in this transaction, which must be committed.
+        // Not an error: the task's lapsed lease was closed in this transaction, which must be committed.
         Ok(Verdict::CannotStart { .. }) | Err(Error::InvalidTransition { .. }) => Ok(Pick::Nothing),
         Err(error) => Err(error),
     }
@@ -193,8 +193,8 @@ fn held_by_others(tx: &dyn Tx, cx: &RunnerContext<'_>, slot: &RunnerSlot) -> Res
     }))
 }
 
-/// A runner that waits for a section stays in the queue while the holder works on its last task, which may be
-/// returned.
+/// A runner that waits for a section stays in the queue while the holder works on the section's last task,
+/// because that task may be returned.
 fn still_held(
     tx: &dyn Tx,
     cx: &RunnerContext<'_>,

@@ -34,7 +34,7 @@ impl SlotHeartbeat {
         Some(Error::General(why))
     }
 
-    /// Makes a renewal due: a ring may be a check whether this runner is alive.
+    /// Makes a renewal due, because a ring may be wake-up's check whether this runner is alive.
     pub(super) fn beat_now(&self) {
         let _ = (&self.bell).write(&[1]);
     }
@@ -71,7 +71,8 @@ pub(super) fn with_heartbeat<T>(
             let heartbeat = Heartbeat { open, database, interval, ttl, stop, doorbell };
             loop {
                 match heartbeat.run(asked, &mut renew) {
-                    // No work depends on the slot. A store that answers again renews it, or says who has taken it.
+                    // No work depends on the slot. When the store answers again, it renews the slot or names the
+                    // holder that has taken it.
                     HeartbeatEnd::Lost(LeaseLoss::Unreachable(_)) => asked = BootTime::now(),
                     HeartbeatEnd::Lost(loss) => {
                         if let Ok(mut lost) = state.lost.lock() {

@@ -1,4 +1,4 @@
-//! Whether an agent goes on in the conversation of the last attempt at its task.
+//! Decides whether an agent continues the conversation of the last attempt at its task.
 
 use tenure_core::id::TaskId;
 use tenure_core::lease::{AgentRun, Attempt, Resource};
@@ -7,10 +7,10 @@ use tenure_core::{Ending, Result, Usage};
 
 use crate::agents::Agent;
 
-/// Among so many of the newest sessions, the one that was killed in the last attempt is looked for.
+/// How many of the newest sessions are searched for the one that was killed during the last attempt.
 const NEWEST_SESSIONS: u64 = 50;
 
-/// A conversation in which an agent goes on.
+/// A conversation that an agent continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resumption {
     pub conversation: String,
@@ -19,7 +19,7 @@ pub struct Resumption {
     pub used: Usage,
 }
 
-/// Why a conversation goes on.
+/// Why a conversation is continued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResumeReason {
     /// The attempt was interrupted, or its agent could not work on any task.
@@ -38,7 +38,8 @@ pub enum Beginning {
     Lost(Option<String>),
 }
 
-/// The conversation in which an agent goes on. `interrupted`: the one at which its session was interrupted.
+/// The conversation that an agent continues. `interrupted` is the conversation in which its session was
+/// interrupted.
 pub(super) fn find(
     view: &dyn View,
     task: &TaskId,
@@ -59,16 +60,16 @@ pub(super) fn find(
     }))
 }
 
-/// What was recorded for a conversation so far. An agent that prints the total of its conversation prints this again. What a
-/// killed run has used is not known if its log is gone, and counts for the next one.
+/// The usage recorded for a conversation so far, which an agent that prints the total of its conversation prints again. If
+/// the log of a killed run is gone, its usage is not known and is counted with the next run.
 pub(crate) fn used_in(attempts: &[Attempt], conversation: &str) -> Usage {
     let runs = attempts.iter().filter_map(|attempt| attempt.run.as_ref());
     let same = runs.filter(|run| run.conversation.as_deref() == Some(conversation));
     same.filter_map(|run| run.usage).fold(Usage::default(), Usage::plus)
 }
 
-/// The conversation of the last attempt, if it ended for a reason that is not the task's. An agent that did not report is
-/// asked once: after a second such ending the task starts afresh.
+/// The conversation of the last attempt, if that did not end because of the task. An agent that did not report is asked
+/// once; after a second such ending the task starts with a new conversation.
 fn of_last_attempt(
     view: &dyn View,
     attempts: &[Attempt],

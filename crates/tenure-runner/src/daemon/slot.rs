@@ -106,7 +106,7 @@ pub(super) fn announce(cx: &RunnerContext<'_>, runner: &Runner) {
     cx.callbacks.announce(runner, cx.options.section_name());
 }
 
-/// Records in the runner's row what it does. A store that is busy or gone does not stop the work.
+/// Records in the runner's row what the runner does. A store that is busy or gone does not stop the work.
 pub(super) fn save_status(
     cx: &RunnerContext<'_>,
     slot: &mut RunnerSlot,
@@ -140,7 +140,7 @@ pub(super) fn release(
         if status == RunnerStatus::Failed { EventKind::RunnerFailed } else { EventKind::RunnerStopped };
     announce(cx, &slot.runner);
     if cx.outage.is_on() {
-        // The end of this process frees everything that it holds, so it is not kept waiting.
+        // The end of this process frees everything that it holds, so it does not wait for the store.
         cx.log.line("The end of the runner is not recorded: the store does not answer");
         return;
     }

@@ -24,7 +24,7 @@ pub(super) struct Wait {
 }
 
 impl RunnerLoop<'_, '_> {
-    /// Waits, holding nothing, for the first lease that keeps this runner from work.
+    /// Waits for the first lease that keeps this runner from work, without holding anything.
     pub(super) fn wait_for_lock(&mut self, slot: &mut RunnerSlot, locked: &Locked) -> Result<Flow> {
         let since = self.waiting.as_ref().map_or_else(Instant::now, |wait| wait.since);
         let what = if locked.resource.kind == ResourceKind::Section { "section" } else { "task" };
@@ -43,7 +43,7 @@ impl RunnerLoop<'_, '_> {
         Ok(self.sleep(nap, locked.lease.as_ref()))
     }
 
-    /// Waits, holding nothing, in the queue for ready work, which is reserved for earlier waiters.
+    /// Waits in the queue for ready work that is reserved for earlier waiters, without holding anything.
     pub(super) fn wait_for_turn(&mut self, slot: &mut RunnerSlot, reserved: &ReservedWork) -> Flow {
         let resource = Resource::ready(self.cx.options.section.as_ref().map(|(id, _)| id));
         if self.waiting.as_ref().is_none_or(|wait| wait.resource != resource) {
@@ -118,7 +118,7 @@ impl RunnerLoop<'_, '_> {
             }
             _ => self.log_once(format!("Task {name:?} is {held} {holder}\nWaiting for task lock...")),
         }
-        // Between two tasks the holder works on none; that is not logged.
+        // The holder works on nothing between two tasks, which is not logged.
         let at_work = at_work.or_else(|| self.waiting.take().and_then(|wait| wait.at_work));
         self.waiting = Some(Wait { since, resource: locked.resource.clone(), at_work });
         Ok(())
@@ -161,7 +161,7 @@ impl RunnerLoop<'_, '_> {
         Ok(self.sleep(left.min(self.cx.options.timing.poll), None))
     }
 
-    /// A store that does not answer does not end the runner, however long that lasts.
+    /// A store that does not answer never ends the runner.
     pub(super) fn retry_store(&mut self, error: &Error) -> Result<Flow> {
         self.slot_in_doubt = true;
         Ok(self.cx.wait_for_store(error)?.map_or(Flow::Again, Flow::Stop))

@@ -44,9 +44,9 @@ impl RunOutcome {
     fn record(&mut self, task: &Task, purpose: Purpose, is_unreported: bool) {
         let has_failed = match task.status {
             TaskStatus::Completed | TaskStatus::Review => false,
-            // A rejected review sends the task back, which is no failure of the reviewer.
+            // A rejection returns the task, which is not a failure of the reviewer.
             TaskStatus::Pending if purpose == Purpose::Review => false,
-            // The agent is asked, or a person decides.
+            // Either the agent is asked for its report, or a person decides.
             _ => !is_unreported,
         };
         self.tasks.insert(task.id.clone(), AttemptResult { status: task.status, has_failed });
@@ -153,7 +153,7 @@ impl RunnerLoop<'_, '_> {
             return Err(Error::General(loss.to_string()));
         }
         if self.is_locked_out() {
-            // A runner that may not start an agent keeps no work from others.
+            // A runner that may not start agents must not keep work from other runners.
             self.release_section()?;
             self.leave_queue();
             save_status(self.cx, slot, RunnerStatus::Idle, None);
@@ -212,8 +212,8 @@ impl RunnerLoop<'_, '_> {
         decisions.iter().any(|decision| decision.skip)
     }
 
-    /// Picks a task, or takes a ticket, in one transaction, so that no release falls between. With the grant, the
-    /// runner's row names the task (R4).
+    /// Picks a task or takes a ticket in one transaction, so that no release can happen between the two. A grant
+    /// also writes the task to the runner's row (R4).
     fn find(&mut self, slot: &mut RunnerSlot) -> Result<Pick> {
         let timing = &self.cx.options.timing;
         let mut terms = Terms::new(timing.ttl);
@@ -369,7 +369,7 @@ impl RunnerLoop<'_, '_> {
             | CommandEnd::NotStarted { task, .. }
             | CommandEnd::Overdue { task, .. } => {
                 let verb = if report.is_unreported() {
-                    // Neither completed nor failed: the agent is asked, or a person decides.
+                    // Neither completed nor failed: the agent is asked for its report, or a person decides.
                     "Ended"
                 } else {
                     verb_for(purpose, task.status)
@@ -449,8 +449,8 @@ impl RunnerLoop<'_, '_> {
     }
 }
 
-/// Returns the tasks that were granted to this runner in a transaction whose answer was lost in an outage. It works on
-/// none of them, and would hold them until their leases expire (R4).
+/// Returns the tasks that were granted to this runner in a transaction whose answer was lost in an outage. The runner
+/// does not work on them, and would otherwise hold them until their leases expire (R4).
 fn return_unanswered_grants(tx: &mut dyn Tx, cx: &RunnerContext<'_>, slot: &RunnerSlot) -> Result<()> {
     let attempts = tx.open_attempts()?;
     let filter = LeaseFilter { kinds: Some(vec![ResourceKind::Task]), ..LeaseFilter::default() };

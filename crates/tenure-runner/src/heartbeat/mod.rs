@@ -73,8 +73,8 @@ pub trait Renew {
     /// Renews all of them in one transaction. `asked` is the time before the request.
     fn renew(&mut self, store: &dyn Store, asked: BootTime) -> Renewal;
 
-    /// The earliest time at which one of the leases was requested or renewed, if they do not all count from the last
-    /// renewal.
+    /// The earliest time at which one of the leases was requested or renewed. `None` if the last renewal renewed all
+    /// of them.
     fn counted_from(&self) -> Option<BootTime> {
         None
     }
@@ -161,7 +161,8 @@ impl Heartbeat<'_> {
                     return HeartbeatEnd::Lost(LeaseLoss::Unreachable(Box::new(error)));
                 }
             }
-            // The lease counts from when the store wrote it, which is not before this moment.
+            // The store writes the lease after this moment, so the lease ends no earlier than calculated from
+            // it.
             let asked = BootTime::now();
             match store.renew(renew, asked) {
                 Renewal::Held => {
@@ -185,7 +186,7 @@ impl Heartbeat<'_> {
         }
     }
 
-    /// Sleeps until then or until stopped or rung. Returns (stopped, rung).
+    /// Sleeps until that time, or until it is stopped or rung. Returns (stopped, rung).
     fn wait(&self, until: BootTime) -> (bool, bool) {
         let fds: Vec<BorrowedFd<'_>> = self.stop.into_iter().chain(self.doorbell).collect();
         let mut ready = until_any_or(&fds, until).into_iter();
@@ -201,7 +202,7 @@ impl Heartbeat<'_> {
 /// Drains the doorbell.
 pub fn drain_doorbell(doorbell: BorrowedFd<'_>) {
     let mut byte = [0];
-    // Bounded, so that rings without a pause do not delay the heartbeat.
+    // Bounded, so that a flood of rings does not delay the heartbeat.
     for _ in 0..1000 {
         if rustix::net::recv(doorbell, &mut byte, RecvFlags::empty()).is_err() {
             return;

@@ -1,8 +1,9 @@
 //! When to renew a lease, and when to give up the work under it. Pure: every moment is an argument.
 //!
 //! Guaranteed: a lease counts from before the request that renewed it was sent, so it never ends earlier than assumed
-//! here; work is given up before the lease can end; an unanswered request is no proof of loss before that moment. All
-//! moments are on the boot clock, so a suspend counts, and the first look after it finds the next beat overdue.
+//! here; work is given up before the lease can end; before that moment, an unanswered request does not prove that the
+//! lease is lost. All moments are on the boot clock, so a suspend counts: the first check after it finds the next
+//! beat overdue.
 
 use std::time::Duration;
 
@@ -93,12 +94,12 @@ impl Schedule {
         self.unanswered = true;
     }
 
-    /// When the request was sent from which the lease counts.
+    /// When the request was sent that last granted or renewed the lease.
     pub fn counted_from(&self) -> BootTime {
         self.counted_from
     }
 
-    /// One of the leases counts from this moment only, if that is earlier.
+    /// Counts from `asked` if that is earlier, because one of the leases was last requested or renewed then.
     pub fn count_from(&mut self, asked: BootTime) {
         self.counted_from = self.counted_from.min(asked);
     }

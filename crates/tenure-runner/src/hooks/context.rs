@@ -1,4 +1,4 @@
-//! What a hook is given about an event: `{event, at, project, task?, section?, runner?, lease?}`.
+//! The input of a hook: `{event, at, project, task?, section?, runner?, lease?}`.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tenure_core::store::NewTask;
 use tenure_core::task::{DEFAULT_PRIORITY, SectionRef, Task, TaskStatus};
 use tenure_core::{Timestamp, wire};
 
-/// One event with the things that it concerns.
+/// One event with the objects that it concerns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HookContext {
     pub event: HookEvent,
@@ -28,7 +28,7 @@ impl HookContext {
         Self { event, at: at.as_millis(), about: Map::new() }
     }
 
-    /// Adds a thing that the event concerns, under its name: `task`, `section`, `runner`, `lease`.
+    /// Adds an object that the event concerns under its name: `task`, `section`, `runner` or `lease`.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Serialize) -> Self {
         self.about.insert(name.to_owned(), json!(value));

@@ -1,9 +1,9 @@
 //! Hooks that outlive the process that fired them.
 //!
-//! A command runs for some milliseconds, so `async` hooks are delivered by a helper process: the tenure binary, in a separate
-//! session without terminal or output and without the variables of the caller's lease. It reads a [`Delivery`] from standard
-//! input, because any user can read the arguments of a process. The delivery holds the templates as configured: the helper
-//! fills in variables from the same environment, and their values are never written anywhere.
+//! A command runs for only a few milliseconds, so `async` hooks are delivered by a helper process: the tenure binary in a
+//! separate session, without a terminal or output and without the variables of the caller's lease. It reads a [`Delivery`]
+//! from standard input, because any user can read the arguments of a process. The delivery holds the templates as configured:
+//! the helper fills in variables from the same environment, and their values are never written anywhere.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -1,8 +1,8 @@
 //! The hook events of a change.
 //!
-//! Guarantees: if the question is asked in the transaction of the change, exactly one of the finishing transactions reports
-//! that a section or a project is completed. Nothing is read for an event that no hook listens to. Each change of a task
-//! is one event: `task.updated`, unless there is a more specific one.
+//! Guarantees: if the filter is called in the transaction of the change, exactly one of the finishing transactions reports
+//! that a section or a project is completed. Nothing is read for an event that no hook listens to. Each change of a task is
+//! one event: `task.updated`, unless there is a more specific one.
 
 use tenure_core::config::{Hook, HookEvent};
 use tenure_core::holder::Judge;

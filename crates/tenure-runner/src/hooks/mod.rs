@@ -70,7 +70,7 @@ fn process_variables(vars: &BTreeMap<OsString, OsString>) -> BTreeMap<OsString, 
     for name in LEASE_VARIABLES {
         vars.remove(&OsString::from(name));
     }
-    // Only for the process that it was given to.
+    // This variable is only for the process that it was given to.
     vars.remove(&OsString::from("TENURE_TRUST"));
     vars.insert(NO_ATTEMPT.0.into(), NO_ATTEMPT.1.into());
     vars.insert("TENURE_NO_HOOKS".into(), "1".into());

@@ -26,7 +26,7 @@ pub struct Outcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookResult {
     Succeeded,
-    /// It runs in a helper process, which logs the outcome.
+    /// The hook runs in a helper process, which logs the outcome.
     HandedOver,
     Failed(Failure),
 }

@@ -38,7 +38,7 @@ pub fn fire(
     let (later, now): (Vec<_>, Vec<_>) = listening.partition(|(hook, _)| hook.run_async);
     let mut outcomes = Vec::new();
     if !later.is_empty() {
-        // First, so that they do not wait for slow hooks here.
+        // Handed over first, so that they do not wait for slow hooks in this process.
         let handed = hand_over(helper, environment, &Delivery::new(environment, &later));
         for (hook, context) in later {
             let result = match &handed {

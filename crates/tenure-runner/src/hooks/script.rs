@@ -23,7 +23,7 @@ use crate::sys::{self, OutputPipe, Signal};
 
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
-/// How many bytes of output are kept, of which one line is quoted.
+/// How many bytes of output are kept. An outcome quotes one line of them.
 const KEPT: usize = 8 * 1024;
 
 pub(super) struct Script<'a> {

@@ -28,7 +28,7 @@ impl<T: Send + 'static> Worker<T> {
         let (ended, theirs) = local_pair()?;
         let thread = std::thread::Builder::new().spawn(move || {
             let result = body();
-            // Closing this end signals the end of the work, also if the body panics.
+            // Closing this end signals the end of the work, even if the body panics.
             drop(theirs);
             result
         })?;

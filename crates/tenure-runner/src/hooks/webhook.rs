@@ -17,14 +17,14 @@ use super::outcome::Failure;
 use super::wait::{WaitEnd, Worker, wait};
 use crate::template::{Piece, pieces};
 
-/// How many bytes of an error response are read, of which one line is quoted.
+/// How many bytes of an error response are read. An outcome quotes one line of them.
 const KEPT: u64 = 2 * 1024;
 
 #[derive(Debug)]
 pub(super) struct WebhookRequest {
     request: Request<Vec<u8>>,
     has_body: bool,
-    /// The URL contains a variable, so that not even the host name may be shown.
+    /// Whether the URL contains a variable. Then not even the host name may be shown.
     is_secret: bool,
     timeout: Duration,
 }

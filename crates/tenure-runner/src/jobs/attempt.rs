@@ -36,7 +36,7 @@ enum ItemEnd {
     Succeeded,
     Exited(Exit),
     NotStarted(String),
-    /// The program does not exist, whatever the item.
+    /// The program does not exist, so no item can be run.
     NoProgram(String),
     TooLong(Duration),
     Interrupted,
@@ -254,7 +254,7 @@ impl Worker<'_> {
         let (survivors, exit) = end_all(store, &mut child, attempt, &seen, mode);
         tracing::debug!(pid, ?exit, survivors = survivors.len(), "ended");
         if succeeded {
-            // Now that no process is left that could outlive the lease, this may take as long as it needs.
+            // No process is left that could outlive the lease, so this write may wait for the store.
             let _ = written || success(true);
             return (ItemEnd::Succeeded, survivors);
         }
@@ -277,9 +277,9 @@ impl Worker<'_> {
         (end, survivors)
     }
 
-    /// Writes the outcome under the fence, however long the store does not answer, because the item's work is done (F6). If
-    /// the job is stopped before, the outcome is kept outside the store. Without `patient` the store is asked once. False if
-    /// it has to be asked again.
+    /// Writes the outcome under the fence, and waits for a store that does not answer, because the item's work is done (F6).
+    /// If the job is stopped first, the outcome is kept outside the store. Without `patient` there is only one try. Returns
+    /// false if the write has to be tried again.
     fn write(
         &self,
         store: &dyn Store,
@@ -341,7 +341,8 @@ impl Worker<'_> {
                 kernel::end_attempt(tx, &self.exec.ctx, attempt, &ended, &self.caller.holder.id)?;
             }
             match kernel::finish_item(tx, &self.exec.ctx, &grant.lease, outcome) {
-                // Detected before anything of the finish was written, so the end of the attempt is kept.
+                // Detected before the finish has written anything, so the end of the attempt stays in the
+                // transaction.
                 Err(Error::WorkLost { .. }) => Ok(false),
                 finished => finished.map(|_| true),
             }

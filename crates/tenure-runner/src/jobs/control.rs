@@ -56,7 +56,7 @@ impl JobControl {
         Ok(Self { inner: Mutex::new(inner), stopped })
     }
 
-    /// A worker that panicked left nothing half written here.
+    /// Ignores poisoning: a worker that panicked left no half-written state here.
     fn inner(&self) -> MutexGuard<'_, ControlState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -91,7 +91,8 @@ impl JobControl {
         self.fail(error);
     }
 
-    /// The leases may end soon: all items are ended without a grace period. The workers go on with others.
+    /// The leases may end soon, so all items are ended without a grace period. The workers continue with
+    /// other items.
     pub(super) fn end_items(&self) {
         self.inner().held.clear();
     }
@@ -104,7 +105,7 @@ impl JobControl {
     pub(super) fn hold(&self, lease: &Lease, asked: BootTime) -> io::Result<ItemSignals<'_>> {
         let (end, other) = local_pair()?;
         let mut inner = self.inner();
-        // After the stop, the stream is closed from the start.
+        // If the job is already stopped, the stream is closed from the start.
         if inner.stop.is_some() {
             inner.held.insert(lease.fence, HeldItem { lease: lease.clone(), asked, _open: end });
         }

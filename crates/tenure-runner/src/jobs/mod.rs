@@ -1,11 +1,11 @@
 //! Jobs: one command over many items. Each item is an attempt under its own lease.
 //!
 //! Guaranteed: an item's attempt is recorded before its process exists, and its outcome is written under its fence, so
-//! an item succeeds at most once whichever process dies; no process of an item outlives its attempt (R2); nothing
+//! an item succeeds at most once, no matter which process dies; no process of an item outlives its attempt (R2); nothing
 //! starts while the exclusive lock exists; when [`run`] returns, nothing runs, and nothing is held unless the store does not
-//! answer. A store that does not answer neither ends the job nor loses an outcome (F6). Not guaranteed: that an item whose
-//! process had finished just before this process was killed, so that its success was neither written nor kept, is not run
-//! again.
+//! answer. A store that does not answer neither ends the job nor loses an outcome (F6). Not guaranteed: that a finished item
+//! is never run again. If this process is killed just after an item has finished, its success may be neither written nor
+//! kept.
 
 mod attempt;
 mod control;
@@ -77,7 +77,7 @@ impl std::fmt::Debug for JobContext<'_> {
     }
 }
 
-/// The job and the part that this process has in it.
+/// The job, and the role of this process in it.
 #[derive(Debug, Clone)]
 pub struct JobWork<'a> {
     pub job: &'a Job,
@@ -133,7 +133,8 @@ pub fn run(cx: &JobContext<'_>, work: &JobWork<'_>, progress: &mut dyn FnMut(&Jo
             let worker = std::thread::Builder::new().name(format!("item-{number}"));
             let begun = worker.spawn_scoped(scope, move || {
                 shared.work_through();
-                // Closes the stream. Once all workers have, the loop below ends.
+                // Closes this worker's end of the stream. The loop below ends once all workers have closed
+                // theirs.
                 drop(end);
             });
             spawned = spawned.and(begun.map(drop));

@@ -69,8 +69,8 @@ pub(super) fn renew_until_stopped(heartbeat: Heartbeat<'_>, mut asked: BootTime,
         match heartbeat.run(asked, &mut renew) {
             HeartbeatEnd::Stopped | HeartbeatEnd::Finished => return,
             HeartbeatEnd::Lost(LeaseLoss::Refused(error)) => return control.fail(*error),
-            // Items that another process may soon hold are ended. The job itself is taken up again once the store
-            // answers, unless another process has it then.
+            // Ends the items, because another process may hold them soon. The job's own renewal continues once
+            // the store answers, unless another process holds the job by then.
             HeartbeatEnd::Lost(LeaseLoss::Unreachable(_)) => {
                 control.end_items();
                 asked = BootTime::now();

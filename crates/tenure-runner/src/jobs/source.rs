@@ -1,8 +1,8 @@
 //! A job's list of items: a JSON array, JSON lines, or plain lines, from a file or from standard input.
 //!
-//! Guaranteed: memory is bounded by the longest item, whatever their number; an item is stored as given; an error
-//! names the line. The list is read twice, first to find all errors and then to store it, so standard input is spooled
-//! into a file first.
+//! Guaranteed: memory is bounded by the longest item, regardless of the number of items; an item is stored as given;
+//! an error names the line. The list is read twice, first to find all errors and then to store it, so standard input
+//! is spooled into a file first.
 
 use std::fmt;
 use std::fs::File;
@@ -18,7 +18,7 @@ use tenure_core::{Error, Result};
 
 use super::fill::{lookup, plain};
 
-/// Much longer than any item that a command could get otherwise than on standard input.
+/// Much longer than any item that a command could get as an argument.
 const LONGEST_ITEM: usize = 16 * 1024 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

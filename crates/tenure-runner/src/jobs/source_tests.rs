@@ -75,7 +75,7 @@ fn what_is_wrong_is_named_by_its_line() {
     assert!(said.starts_with("i:3: not valid JSON: EOF"), "{said}");
     let said = complaint(plainly("i", "[1] 2"));
     assert!(said.contains("trailing characters"), "{said}");
-    // Also behind the last one that is wanted.
+    // An error after the last selected item is reported, too.
     let said = complaint(items("i", b"[1, 2, x]", |source| source.max_items = Some(1)));
     assert!(said.contains("not valid JSON"), "{said}");
 }

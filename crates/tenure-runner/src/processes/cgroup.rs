@@ -24,7 +24,7 @@ fn planned_below(own: &Path, mark: &str) -> Option<PathBuf> {
     delegated.then(|| own.join(format!("{PREFIX}{mark}")))
 }
 
-/// Moves the calling process into the control group. Failing changes nothing.
+/// Moves the calling process into the control group. A failure is ignored.
 pub(crate) fn enter(folder: &Path) {
     if fs::create_dir(folder).is_ok() && fs::write(folder.join("cgroup.procs"), "0").is_err() {
         let _ = fs::remove_dir(folder);
@@ -51,7 +51,7 @@ pub(crate) fn remove(folder: &Path, mark: &str) {
     }
 }
 
-/// The path was read from the store, so it is not trusted any further than its name.
+/// The path was read from the store, so only its name is trusted.
 fn is_of(folder: &Path, mark: &str) -> bool {
     !mark.is_empty() && folder.file_name().and_then(|name| name.to_str()?.strip_prefix(PREFIX)) == Some(mark)
 }

@@ -34,7 +34,7 @@ pub fn spawn(command: &mut Command) -> io::Result<Child> {
 
 /// Like [`spawn`], for other types of children.
 pub(crate) fn start<T>(spawn: impl FnOnce() -> io::Result<T>, pid: impl Fn(&T) -> u32) -> io::Result<T> {
-    // Locked while the child begins, so that it is registered before it can be seen as an orphan.
+    // Locked while the child is started, so that it is registered before it can be mistaken for an orphan.
     registry(|registry| {
         let child = spawn()?;
         registry.started.insert(pid(&child));
@@ -79,7 +79,7 @@ pub(crate) fn reap_orphans() {
         if !registry.adopts {
             return;
         }
-        // Listed while no child can be started, so that each of them is known to be registered.
+        // Listed while no child can be started, so every child of this process is already registered.
         let Some(listed) = ProcessInfo::own_children() else { return };
         registry.started.retain(|pid| listed.contains(pid));
         for pid in listed.iter().filter(|pid| !registry.started.contains(pid)) {

@@ -36,7 +36,7 @@ impl Descendants {
     pub(super) fn left_behind(mark: &str) -> Option<Self> {
         sys::record_interval()?;
         let file = open_private(&file_of(mark)?, File::options().read(true)).ok()?;
-        // Another user could have made the file where the folder is shared.
+        // In a shared folder, another user could have created the file.
         if !sys::is_private(&file.metadata().ok()?) {
             return None;
         }
@@ -61,7 +61,7 @@ impl Descendants {
         self.seen.insert((pid, start_time));
     }
 
-    /// Adds the processes that descend from `leader` now, where the system needs that and if the last time is long enough ago.
+    /// Adds the current descendants of `leader`, on systems that need the record and at most once per interval.
     pub(crate) fn record(&mut self, leader: u32) {
         let Some(interval) = sys::record_interval() else { return };
         if self.last.is_some_and(|last| last.elapsed() < interval) {
@@ -108,7 +108,7 @@ impl Descendants {
     }
 }
 
-/// None if the mark, which was read from the store, could be more than a name.
+/// `None` if the mark is not a plain file name. It was read from the store, so it is not trusted.
 fn file_of(mark: &str) -> Option<PathBuf> {
     let is_name = !mark.is_empty() && mark.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     is_name.then(|| tenure_lock::temporary_folder().join(format!("tenure-descendants-{mark}")))

@@ -40,7 +40,8 @@ pub(super) struct Evidence<'a> {
     pub(super) adopted: HashSet<u32>,
     /// Processes that were seen as descendants of the leader while it ran.
     pub(super) recorded: Option<&'a Descendants>,
-    /// The caller and its ancestors. They may be members; their other descendants are not for that reason.
+    /// The caller and its ancestors. They may be members, but their descendants do not become members through
+    /// them.
     pub(super) spared: &'a [u32],
 }
 
@@ -79,16 +80,16 @@ pub(super) fn members(
     members
 }
 
-/// Whether the process is in the group or the session that the leader has created. The number of either is not given to a
-/// new process while it has members, but may be after that.
+/// Whether the process is in the group or the session that the leader has created. The system does not reuse the number
+/// of a group or session while it has members, but may do so afterwards.
 fn is_in_group_of(p: &Seen, leader: &Leader, by_pid: &HashMap<u32, &Seen>) -> bool {
     let recycled = by_pid.get(&leader.pid).is_some_and(|now| now.start_time != leader.start_time);
     // Without the leader to compare, only a group of the same session can be the leader's.
     p.session == leader.session && (p.group == leader.pid || leader.session == leader.pid) && !recycled
 }
 
-/// Whether the mark has come into a session that existed before the attempt, such as the shell of a person who has loaded
-/// the environment of an agent.
+/// Whether the process has the mark but is in a session that is older than the attempt, such as the shell of a person who
+/// has loaded an agent's environment.
 fn is_in_an_older_session(p: &Seen, leader: Option<&Leader>, by_pid: &HashMap<u32, &Seen>) -> bool {
     let Some(leader) = leader.filter(|l| l.session != p.session && l.pid != p.group) else { return false };
     by_pid.get(&p.session).is_some_and(|first| {
@@ -166,7 +167,7 @@ mod tests {
         }
     }
 
-    /// An unmarked process in a session of its own.
+    /// An unmarked process in its own session.
     fn daemon(pid: u32) -> Seen {
         Seen { group: pid, session: pid, ..process(pid) }
     }

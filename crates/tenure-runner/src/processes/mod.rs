@@ -8,14 +8,14 @@
 //! - was seen by the supervisor as a descendant while the command ran, where orphans are not handed to it. The record outlives
 //!   the supervisor.
 //!
-//! It does not belong to the attempt if its environment has another mark (also an empty one), or if it or an ancestor has
-//! the terminal of a process outside of the attempt open: a person works in a server that the attempt has started.
+//! It does not belong to the attempt if its environment has another mark (even an empty one), or if it or an ancestor has
+//! opened the terminal of a process outside the attempt: then a person works in a server that the attempt has started.
 //!
 //! Guaranteed: each process is verified after it was opened, so a recycled pid is not signalled (on macOS pid and start time
 //! are compared just before the signal); neither is the caller, one of its ancestors, or another user's process. When [`end`]
 //! reports that nothing is left, two consecutive scans were empty.
 //! Not guaranteed: finding a process that has cleared its environment and left the group, after its parent and the
-//! supervisor have ended and where there is no control group; on macOS one that runs a program of the system counts as one
+//! supervisor have ended and where there is no control group; on macOS a process that runs a system program counts as one
 //! that has cleared its environment. An unmarked process whose parent is gone is never assumed to be a member.
 
 use std::collections::HashSet;
@@ -57,7 +57,8 @@ pub struct ProcessFilter<'a> {
     pub leader: Option<&'a Leader>,
     /// The first process, if it is a child of the caller that has not been reaped yet.
     pub child: Option<u32>,
-    /// The descendants that its supervisor has seen. If the caller is another process, what the supervisor has left behind of them.
+    /// The descendants that the supervisor has seen. If the caller is another process, this is the record that the supervisor
+    /// left behind.
     pub recorded: Option<&'a Descendants>,
 }
 
@@ -164,8 +165,8 @@ fn end_within(table: &mut dyn ProcessTable, mode: EndMode, patience: Duration) -
         }
         let killing = now >= kill_at;
         let first_signal_at = *first_signal_at.get_or_insert_with(ProcessInfo::present_start_time);
-        // A process that was forked after the scan and before its parent got the signal did not get one. Later ones
-        // were started for a clean-up and are not interrupted.
+        // A process that was forked after the scan and before its parent got the signal has not been signalled yet.
+        // Processes that started later belong to a clean-up and are not interrupted.
         let is_due = |member: &Member, is_new: bool| is_new && member.start_time <= first_signal_at;
         let mut watched: Vec<OwnedFd> = Vec::new();
         for member in &members {

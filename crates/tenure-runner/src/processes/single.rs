@@ -8,8 +8,8 @@ use tenure_core::holder::{Incarnation, Judge, Liveness};
 use crate::sys::Signal;
 use crate::wait::{Process, limit_for, until_any};
 
-/// Signals exactly that process and waits for its end. True if it has ended, also if it had before; a recycled pid is
-/// never signalled.
+/// Signals exactly that process and waits for its end. Returns true if it has ended, even if it had ended before the
+/// call; a recycled pid is never signalled.
 pub fn signal_one(
     process: &Incarnation,
     judge: &dyn Judge,

@@ -24,7 +24,7 @@ pub const WORK: &str = include_str!("work.md");
 /// The built-in template for reviewing one.
 pub const REVIEW: &str = include_str!("review.md");
 
-/// The prompt for an agent that goes on in its conversation, which has the task already.
+/// The prompt for an agent that continues its conversation, which already contains the task.
 pub fn go_on(key: &str, left: &[Message]) -> String {
     let left = match left {
         [] => String::new(),

@@ -1,4 +1,4 @@
-//! Watching a file for growth by inotify.
+//! Watches a file for growth with inotify.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -15,7 +15,7 @@ impl GrowthWatch {
         Ok(Self(inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?))
     }
 
-    /// Forgets the reports so far, and watches the file that has this name now.
+    /// Discards pending notifications and watches the file that has this name now.
     pub(crate) fn restart(&mut self, path: &Path) -> io::Result<()> {
         let mut buffer = [MaybeUninit::uninit(); 1024];
         let mut events = Reader::new(&self.0, &mut buffer);

@@ -1,4 +1,4 @@
-//! Watching a file for growth by kqueue.
+//! Watches a file for growth with kqueue.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use tenure_lock::EventQueue;
 #[derive(Debug)]
 pub(crate) struct GrowthWatch {
     queue: EventQueue,
-    /// Open, because a file that is closed is not watched.
+    /// Kept open, because kqueue watches only open files.
     file: Option<File>,
 }
 
@@ -19,7 +19,7 @@ impl GrowthWatch {
         Ok(Self { queue: EventQueue::new()?, file: None })
     }
 
-    /// Forgets the reports so far, and watches the file that has this name now.
+    /// Discards pending notifications and watches the file that has this name now.
     pub(crate) fn restart(&mut self, path: &Path) -> io::Result<()> {
         self.file = None;
         while self.queue.take()? > 0 {}

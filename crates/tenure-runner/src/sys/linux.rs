@@ -29,8 +29,8 @@ pub const SYSTEM_HAS_SANDBOX: bool = false;
 /// The longest argument that the system accepts, with its terminating byte.
 pub(crate) const LONGEST_ARGUMENT: usize = 128 * 1024;
 
-/// A path without links, by which the same folder is always named alike. Folders that ignore case are rare here, and a project in
-/// one is known by the path as it was written.
+/// A canonical path: no links, so the same folder always has the same path. Case-insensitive folders are rare on Linux; there
+/// the path keeps the case in which it was written.
 pub fn real_path(path: &Path) -> io::Result<PathBuf> {
     #[cfg(feature = "simulation")]
     if simulation::is_macos() {
@@ -39,7 +39,7 @@ pub fn real_path(path: &Path) -> io::Result<PathBuf> {
     path.canonicalize()
 }
 
-/// A process, open: a later process with the same pid is not it.
+/// An open process. A later process with the same pid is never mistaken for it.
 #[derive(Debug)]
 pub(crate) enum Handle {
     Descriptor(OwnedFd),
@@ -102,7 +102,7 @@ fn simulates_macos() -> bool {
     false
 }
 
-/// Readable from that moment on; a moment that passes during a suspend counts.
+/// A descriptor that becomes readable at that moment, even if the moment passes during a suspend.
 pub(crate) fn boot_timer(at: BootTime) -> Option<OwnedFd> {
     if simulates_macos() {
         return None;
@@ -131,7 +131,8 @@ pub(crate) fn adopt_orphans() -> bool {
     !simulates_macos() && rustix::process::set_child_subreaper(Some(Pid::INIT)).is_ok()
 }
 
-/// How often the descendants of a command are recorded. They are adopted instead, and marks can be read.
+/// How often the descendants of a command are recorded. Not needed on Linux: orphans are adopted and marks
+/// can be read.
 pub(crate) fn record_interval() -> Option<Duration> {
     simulates_macos().then_some(Duration::from_millis(200))
 }

@@ -1,5 +1,5 @@
-//! macOS: the end of a process by kqueue, signals after its start time was compared. There are no subreapers, no control groups
-//! and no timers that count sleep as poll descriptors.
+//! macOS: kqueue reports the end of a process, and a signal is sent only after the start time was compared. There are no
+//! subreapers, no control groups and no timers that count sleep as poll descriptors.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -26,8 +26,8 @@ pub const SYSTEM_HAS_SANDBOX: bool = true;
 /// The longest argument that the system accepts, with its terminating byte.
 pub(crate) const LONGEST_ARGUMENT: usize = 256 * 1024;
 
-/// A path without links, by which the same folder is always named alike: file systems ignore case, and the system says in
-/// which case the names were created. What cannot be opened keeps the case in which it was written.
+/// A canonical path: no links, so the same folder always has the same path. File systems ignore case here, so the path
+/// has the case in which the names were created. A path that cannot be opened keeps the case in which it was written.
 pub fn real_path(path: &Path) -> io::Result<PathBuf> {
     let real = path.canonicalize()?;
     let named = File::open(&real).ok().and_then(|file| rustix::fs::getpath(&file).ok());
@@ -63,7 +63,7 @@ fn watch_exit(pid: u32) -> Option<OwnedFd> {
     Some(queue.into())
 }
 
-/// The end of a sleep is noticed by checking again instead.
+/// Not available: waits check the clock repeatedly instead, to notice the end of a sleep.
 pub(crate) fn boot_timer(_at: BootTime) -> Option<OwnedFd> {
     None
 }
@@ -82,7 +82,7 @@ pub(crate) fn record_interval() -> Option<Duration> {
     Some(Duration::from_secs(1))
 }
 
-/// Not offered by the system: a command whose supervisor was killed ends with the next takeover.
+/// Not available: a command whose supervisor was killed ends with the next takeover.
 pub(crate) fn end_with_parent() {}
 
 pub(crate) fn control_group() -> Option<PathBuf> {

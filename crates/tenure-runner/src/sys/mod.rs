@@ -1,5 +1,5 @@
-//! The operating system behind common names: what differs between systems is in the file of each, and nowhere else in this
-//! crate. Facts about processes come from `tenure_lock::ProcessInfo`.
+//! A common interface to the operating system. Everything that differs between systems is in the file of each system, and
+//! nowhere else in this crate. Facts about processes come from `tenure_lock::ProcessInfo`.
 //!
 //! Descriptors are those of `rustix::fd`, which on Windows are sockets.
 

@@ -1,7 +1,7 @@
 //! Linux in the role of macOS, for tests: `TENURE_SIMULATE=macos` in the environment of a binary with the feature
 //! `simulation`. Processes have no descriptors, their end is polled for, orphans go to init, there are no control groups, and
-//! the environment of a system program cannot be read. A path is found whatever the case in which it is written.
-//! `TENURE_SIMULATE=windows` refuses what is not on Windows, and nothing else.
+//! the environment of a system program cannot be read. Paths ignore case. `TENURE_SIMULATE=windows` only refuses what is not
+//! supported on Windows.
 
 use std::ffi::{OsStr, OsString};
 use std::io;

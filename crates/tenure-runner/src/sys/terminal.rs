@@ -1,7 +1,7 @@
 //! Gives the terminal to the command while it runs.
 //!
 //! The command has a separate process group, so that it can be ended as a whole. At a terminal that would put it into
-//! the background, where reading stops it, so the foreground is handed over, as a shell does, also across Ctrl+Z.
+//! the background, where reading stops it, so the foreground is handed over, as a shell does, and again after Ctrl+Z.
 //! Without a controlling terminal, or if this process is in the background, nothing happens.
 
 use std::fs::File;

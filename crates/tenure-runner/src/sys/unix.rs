@@ -48,7 +48,7 @@ pub(crate) fn is_private(found: &Metadata) -> bool {
     found.uid() == user() && found.mode().trailing_zeros() >= 6
 }
 
-/// What shows that a file has changed or was replaced.
+/// A string that differs once a file has changed or was replaced.
 pub(crate) fn version_of(found: &Metadata) -> String {
     format!("{}:{}:{}:{}.{}", found.dev(), found.ino(), found.len(), found.mtime(), found.mtime_nsec())
 }
@@ -77,19 +77,20 @@ pub(crate) fn open_below(folder: &Path, below: &[&str]) -> io::Result<File> {
     Ok(File::from(at))
 }
 
-/// The command gets a process group of its own.
+/// Puts the command into its own process group.
 pub(crate) fn in_own_group(command: &mut Command) {
     command.process_group(0);
 }
 
-/// The command gets a session of its own, without a terminal.
+/// Puts the command into its own session, without a terminal.
 pub(crate) fn in_own_session(command: Command) -> CommandWrap {
     let mut command = CommandWrap::from(command);
     command.wrap(ProcessSession);
     command
 }
 
-/// This process gets a session of its own and closes every inherited descriptor except for the standard three.
+/// Moves this process into its own session and closes every inherited descriptor except for the standard
+/// three.
 pub(crate) fn leave_session() {
     // `setsid` fails only for a process-group leader; a freshly spawned process is not one.
     let _ = rustix::process::setsid();
@@ -144,7 +145,7 @@ pub(crate) fn reap(child: u32) {
 pub(crate) struct OutputPipe(File);
 
 impl OutputPipe {
-    /// Reading never waits: a process that was left behind may keep the pipe open for ever.
+    /// Makes reads non-blocking, because a process that was left behind may keep the pipe open forever.
     pub(crate) fn without_waiting(pipe: PipeReader) -> io::Result<Self> {
         let pipe = Self::new(pipe)?;
         rustix::io::ioctl_fionbio(&pipe.0, true)?;

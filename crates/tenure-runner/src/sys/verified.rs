@@ -7,8 +7,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use tenure_lock::ProcessInfo;
 
-/// Guaranteed: pid and start time were compared just before a signal is sent. A process that ends within that moment, and
-/// whose pid is given to another one at once, cannot be excluded.
+/// Guaranteed: pid and start time are compared just before a signal is sent. Not guaranteed: that the process does not
+/// end, and its pid is not reused, between the comparison and the signal.
 #[derive(Debug)]
 pub(crate) struct Verified {
     pid: u32,
@@ -21,7 +21,7 @@ impl Verified {
     pub(crate) fn open(pid: u32, watch: impl FnOnce(u32) -> Option<OwnedFd>) -> Option<Self> {
         let start_time = ProcessInfo::of(pid)?.start_time;
         let exit = watch(pid);
-        // Compared again: what was watched is the process whose start time was read.
+        // Compared again, so that the watched process is the one whose start time was read.
         ProcessInfo::is_running_since(pid, start_time).then_some(Self { pid, start_time, exit })
     }
 

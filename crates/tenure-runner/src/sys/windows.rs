@@ -1,5 +1,5 @@
-//! Windows: nothing is supervised here yet. Commands that need it are refused before ([`can_supervise`]), so what is below only
-//! has to be harmless: no process is found, opened or ended.
+//! Windows: processes are not supervised yet. Commands that need supervision are refused beforehand ([`can_supervise`]), so
+//! these functions only have to be harmless: no process is found, opened or ended.
 
 use std::convert::Infallible;
 use std::fs::{DirBuilder, File, Metadata};
@@ -37,7 +37,7 @@ impl Signal {
     pub const TERM: Self = Self("SIGTERM");
 }
 
-/// Never made: logs are polled here.
+/// Never constructed: logs are polled on Windows.
 #[derive(Debug)]
 pub(crate) enum GrowthWatch {}
 
@@ -75,8 +75,8 @@ pub fn local_pair() -> io::Result<(LocalStream, LocalStream)> {
     }
 }
 
-/// A path without links, by which the same folder is always named alike: in the case in which the names were created. A path of
-/// a drive is returned in the form that people and other programs know.
+/// A canonical path: no links, so the same folder always has the same path, in the case in which the names were created. A path
+/// on a drive is returned without the `\\?\` prefix.
 pub fn real_path(path: &Path) -> io::Result<PathBuf> {
     let real = path.canonicalize()?;
     let short = real.to_str().and_then(|text| text.strip_prefix(r"\\?\"));
@@ -118,7 +118,7 @@ pub(crate) fn private_folder() -> DirBuilder {
     DirBuilder::new()
 }
 
-/// Decided when it is started.
+/// Not checked: starting the program decides.
 pub(crate) fn is_executable(_path: &Path) -> bool {
     true
 }
@@ -159,7 +159,7 @@ pub(crate) fn wait_for_exit(_child: u32) {}
 /// There are no zombies.
 pub(crate) fn reap(_child: u32) {}
 
-/// Never made: a pipe cannot be polled.
+/// Never constructed: a pipe cannot be polled.
 #[derive(Debug)]
 pub(crate) struct OutputPipe(Infallible);
 
@@ -183,7 +183,7 @@ impl Read for &OutputPipe {
     }
 }
 
-/// Never made: a console has no foreground to hand over.
+/// Never constructed: a console has no foreground to hand over.
 #[derive(Debug)]
 pub(crate) struct Foreground(Infallible);
 
@@ -201,7 +201,7 @@ impl Foreground {
     }
 }
 
-/// Never made: the end of a process is checked for instead.
+/// Never constructed: the end of a process is polled for instead.
 #[derive(Debug)]
 pub(crate) struct Handle(Infallible);
 
@@ -223,7 +223,7 @@ impl Handle {
     }
 }
 
-/// The end of a sleep is noticed by checking again instead.
+/// Not available: waits check the clock repeatedly instead, to notice the end of a sleep.
 pub(crate) fn boot_timer(_at: BootTime) -> Option<OwnedFd> {
     None
 }

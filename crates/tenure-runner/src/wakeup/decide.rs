@@ -74,7 +74,7 @@ impl Verdict {
     }
 }
 
-/// A runner that has not ended, as far as its row says.
+/// A runner that has not ended according to its row.
 #[derive(Debug, Clone)]
 pub struct InspectedRunner {
     pub runner: Runner,
@@ -109,11 +109,11 @@ pub struct Inspection {
     /// Leases, attempts or runners of dead processes exist.
     pub leftovers: bool,
     pub work: PendingWork,
-    /// What keeps a runner from taking a task, because it is parked.
+    /// The parked account, host or preset that keeps a runner from taking a task.
     pub parked: Option<Parking>,
 }
 
-/// What this wake-up has already done about the project.
+/// What this wake-up has already done in the project.
 #[derive(Debug, Clone, Default)]
 pub struct Actions {
     pub repaired: bool,

@@ -21,8 +21,8 @@ pub enum Recheck {
     Until(Option<Timestamp>),
 }
 
-/// Most projects have nothing to do, and the cost is mostly that of the queries; so the most expensive one, for the
-/// next ready task, runs only if there can be one.
+/// Most projects have nothing to do, and queries are most of the cost, so the most expensive query, for the next
+/// ready task, runs only if there can be one.
 pub(super) fn inspect(
     view: &dyn View,
     target: &Target<'_>,

@@ -37,7 +37,7 @@ pub const GRACE: Duration = Duration::from_secs(10);
 
 /// The time between two checks for an answer.
 const CHECK_EVERY: Duration = Duration::from_millis(100);
-/// How long a process may take to die of SIGKILL.
+/// How long a process may take to end after SIGKILL.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
 /// Each round makes progress, so more rounds would mean that other processes undo it.
 const ROUNDS: usize = 8;
@@ -54,7 +54,7 @@ pub struct Target<'a> {
     pub slots: usize,
     /// `runners.staleTimeout`.
     pub stale_after: Duration,
-    /// What can be parked because of the presets that a runner would work and review with.
+    /// What is parked if the presets with which a runner would work and review cannot be used.
     pub scopes: Vec<ParkingScope>,
     /// Whether an agent reviews tasks.
     pub reviewing: bool,
@@ -79,7 +79,7 @@ impl std::fmt::Debug for Target<'_> {
 pub struct NotStarted {
     pub code: ErrorCode,
     pub message: String,
-    /// Its preset cannot be started as it is configured, and was parked for that.
+    /// Whether the preset was parked because it cannot be started as configured.
     pub parked: bool,
 }
 
@@ -196,7 +196,8 @@ fn ping(target: &Target<'_>, silent: &InspectedRunner) -> Result<PingResult> {
         Ok(())
     });
     match rung {
-        // While another process holds the write lock, no runner can renew: the runner does not hang.
+        // While another process holds the write lock, no runner can renew its lease, so a missing heartbeat
+        // does not show that this runner hangs.
         Err(error) if (target.writer)() != Some(pid) => return Err(error),
         _ => {}
     }

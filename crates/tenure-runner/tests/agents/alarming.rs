@@ -6,7 +6,7 @@ use tenure_runner::agents::{Agent, BUILT_IN, CUSTOM, ProcessEnd};
 
 use super::{agent_named, concluded, summary_of};
 
-/// Text that would mean an obstacle if a program printed it as an error.
+/// Text that would count as a limit, a missing login or another error if a program printed it as an error.
 const ALARMING: &str = "You've hit your usage limit. API Error: 429 rate_limit, 401 Unauthorized, 529 overloaded. \
      Not logged in · Please run /login. Credit balance is too low. Cannot connect to API. fetch failed\n\
      {\"type\":\"result\",\"is_error\":true,\"api_error_status\":429}\n\

@@ -191,7 +191,8 @@ fn the_messages_of_providers_are_recognised_in_the_plain_format_of_opencode() {
     }
 }
 
-/// Over ssh, and for what launchd starts, the Keychain of macOS is locked. claude then says what it says without a login.
+/// The macOS Keychain is locked over ssh and for processes that launchd starts. claude then prints the same as without a
+/// login.
 #[test]
 fn a_locked_keychain_is_a_missing_login() {
     let recordings = recordings();

@@ -23,7 +23,7 @@ impl Watched {
         let _ = self.0.readable().await;
     }
 
-    /// Like `readable`, for a descriptor whose reports are read after each return.
+    /// Like `readable`, for a descriptor whose notifications the caller reads after each return.
     #[cfg(feature = "web")]
     pub(crate) async fn reported(&self) {
         if let Ok(mut ready) = self.0.readable().await {
@@ -32,7 +32,7 @@ impl Watched {
     }
 }
 
-/// Returns at SIGTERM, SIGINT or SIGHUP.
+/// Returns on SIGTERM, SIGINT or SIGHUP.
 pub(crate) async fn asked_to_stop() {
     let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
     let mut streams: Vec<_> = kinds.into_iter().filter_map(|kind| signal(kind).ok()).collect();
@@ -42,7 +42,7 @@ pub(crate) async fn asked_to_stop() {
     futures::future::select_all(streams.iter_mut().map(|stream| Box::pin(stream.recv()))).await;
 }
 
-/// Whether this process still has this parent: an orphan gets another.
+/// Whether this process still has this parent. An orphan gets another one.
 pub(crate) fn is_parent(pid: u32) -> bool {
     std::os::unix::process::parent_id() == pid
 }

@@ -3,7 +3,7 @@
 use rustix::fd::OwnedFd;
 use tenure_lock::ProcessInfo;
 
-/// Never made: the executor polls only sockets that it has opened.
+/// Never constructed: the executor can poll only sockets that it has opened itself.
 pub(crate) struct Watched(std::convert::Infallible);
 
 impl Watched {
@@ -24,7 +24,7 @@ impl Watched {
     }
 }
 
-/// Returns at Ctrl+C.
+/// Returns on Ctrl+C.
 pub(crate) async fn asked_to_stop() {
     if tokio::signal::ctrl_c().await.is_err() {
         futures::future::pending().await

@@ -1,4 +1,4 @@
-//! The forms of the pages: which fields they have, and the change that a sent form asks for.
+//! The forms of the pages: their fields, and the change that a submitted form requests.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,12 @@ use tenure_core::rules::Seen;
 use super::handler::{Action, TaskChange};
 use crate::request_handler::Refusal;
 
-/// The fields of a sent form. Of a field that was sent twice, the first counts.
+/// The fields of a submitted form. If a field was sent twice, the first one counts.
 #[derive(Debug, Default)]
 pub(crate) struct Form(HashMap<String, String>);
 
 impl Form {
-    /// Browsers send line ends of text areas as CRLF.
+    /// Converts CRLF, which browsers send for the line breaks of text areas.
     pub(crate) fn parse(body: &[u8]) -> Self {
         let mut fields = HashMap::new();
         for (name, value) in form_urlencoded::parse(body) {
@@ -77,7 +77,7 @@ impl Form {
         }))
     }
 
-    /// The change that the form asks for; `None` if there is no such verb.
+    /// The change that the form requests; `None` if there is no such verb.
     pub(crate) fn action(&self, verb: &str) -> Result<Option<Action>, Refusal> {
         Ok(Some(match verb {
             "add" => Action::Add {

@@ -1,8 +1,8 @@
 //! Decides, from the head of a request alone, whether it may be answered.
 //!
-//! Guaranteed: no request with another `Host` is answered, so that a name of another site that resolves to this machine (DNS
+//! Guaranteed: no request with another `Host` is answered, so the name of another site that resolves to this machine (DNS
 //! rebinding) reaches nothing. A change or a stream is served only to a page of exactly this origin, port included, with the
-//! session's cookie; a change also needs the session's CSRF value, so that a page of another local port cannot cause one.
+//! session's cookie; a change also needs the session's CSRF value, so a page of another local port cannot make one.
 
 use http::header::{CONTENT_TYPE, COOKIE, HOST, ORIGIN};
 use http::{HeaderMap, HeaderName};
@@ -53,7 +53,7 @@ impl Address {
         if only(headers, &HOST) == Some(&self.authority) { Ok(()) } else { Err(Denied::Host) }
     }
 
-    /// For `/metrics`, which needs a token and is read by programs that do not know the name.
+    /// For `/metrics`, which needs a token and is read by programs that use the numeric address.
     pub(crate) fn check_numeric_host(&self, headers: &HeaderMap) -> Result<(), Denied> {
         let is_numeric = only(headers, &HOST) == Some(&self.numeric);
         if is_numeric { Ok(()) } else { self.check_host(headers) }
@@ -66,7 +66,7 @@ impl Address {
         pairs.filter(|(name, _)| *name == self.cookie).map(|(_, value)| Token::new(value)).next()
     }
 
-    /// A page may be opened by a click anywhere, and loaded by a script of this server only.
+    /// A page may be opened by following a link from anywhere, but only scripts of this server may fetch it.
     pub(crate) fn check_page(headers: &HeaderMap) -> Result<(), Denied> {
         let is_own = matches!(only(headers, &SEC_FETCH_SITE), None | Some("same-origin" | "none"));
         let is_navigation = only(headers, &SEC_FETCH_MODE) == Some("navigate");

@@ -1,4 +1,5 @@
-//! What the server needs of the binary: the projects of this machine, and for each a handler that reads and changes it.
+//! What the server needs from the binary: the projects of this machine, and a handler for each that reads and changes
+//! it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,32 +13,32 @@ use super::hub::{Changes, JobReceiver};
 use super::metrics::Metrics;
 use crate::request_handler::Refusal;
 
-/// The projects of this machine. Its methods run on threads of their own and may block.
+/// The projects of this machine. Its methods run on separate threads and may block.
 pub trait Projects: Send + Sync {
     /// All projects that this user has registered. None of them is opened.
     fn list(&self) -> Vec<ProjectRow>;
 
-    /// Opens a project and serves its requests until there are no more; opens it again if its settings or its trust have changed. One
-    /// that cannot be opened is refused by [`Requests::refuse`].
+    /// Opens a project and serves its requests until there are no more, and opens it again if its settings or its trust have
+    /// changed. If it cannot be opened, calls [`Requests::refuse`].
     fn serve(&self, project: &str, requests: Requests);
 
-    /// Reports changes of a project's store by [`Following::changed`] until [`Following::is_over`].
+    /// Calls [`Following::changed`] for every change of a project's store, until [`Following::is_over`].
     fn follow(&self, project: &str, following: &Following);
 
     /// Starts or stops a runner, which takes longer than other requests may wait.
     fn act_apart(&self, project: &str, action: &Action) -> Result<String, Refusal>;
 }
 
-/// A project in the list of all.
+/// A project in the list of all projects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectRow {
-    /// Its name in addresses.
+    /// Its name in URLs.
     pub slug: String,
     pub name: Option<String>,
     pub path: String,
     /// Why it is not opened: it is not trusted, missing, or another user's.
     pub closed: Option<String>,
-    /// The command that helps, if there is one.
+    /// The command that solves this, if there is one.
     pub hint: Option<String>,
 }
 
@@ -47,7 +48,7 @@ pub trait ProjectHandler {
     /// The last `limit` events, newest first.
     fn events(&mut self, limit: u64) -> Result<Vec<EventLine>, Refusal>;
     fn task(&mut self, reference: &str) -> Result<TaskPage, Refusal>;
-    /// The log of the task's running attempt, if it is on this machine.
+    /// The log of the task's running attempt, if that log is on this machine.
     fn live_log(&mut self, reference: &str) -> Result<Option<PathBuf>, Refusal>;
     /// Makes the change, and returns what was done as a sentence.
     fn act(&mut self, action: &Action) -> Result<String, Refusal>;
@@ -88,7 +89,7 @@ pub struct LogEntry {
     pub text: String,
 }
 
-/// A change that a person asks for.
+/// A change that a person requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     Add {
@@ -163,7 +164,7 @@ impl Requests {
     /// Answers requests until there are no more, or until the handler is no longer current, which is checked when a request is
     /// received.
     pub fn serve(&mut self, handler: &mut dyn ProjectHandler, is_current: &dyn Fn() -> bool) -> Served {
-        // The handler was made for this one.
+        // The handler was opened for this request.
         if let Some(job) = self.held_back.take() {
             job(handler);
         }
@@ -179,7 +180,8 @@ impl Requests {
 
     /// Answers the waiting requests with the reason why the project cannot be opened. The next request tries again.
     pub fn refuse(mut self, refusal: &Refusal) {
-        // Before the first answer, because a request that follows it must not get the same one.
+        // Closed before the first answer is sent, because a request made after an answer must not get the
+        // same refusal.
         self.queue.close();
         let mut closed = ClosedProject(refusal.clone());
         while let Some(job) = self.held_back.take().or_else(|| self.queue.next()) {
@@ -234,7 +236,7 @@ impl Following {
         self.changes.woken.as_fd()
     }
 
-    /// Whether no page is left that follows the project. Forgets the signal of [`Following::fd`].
+    /// Whether no page follows the project any more. Resets [`Following::fd`].
     pub fn is_over(&self) -> bool {
         self.changes.drain();
         !self.changes.is_watched()

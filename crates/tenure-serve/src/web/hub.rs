@@ -1,7 +1,8 @@
-//! The open projects: for each a thread with its store, and while pages are shown one that follows its changes.
+//! The open projects: each has a thread with its store and, while pages are open, another thread that follows
+//! its changes.
 //!
-//! Guaranteed: no store is used on the executor's thread; at most [`QUEUE`] requests of a project are queued; a project without pages is
-//! not followed. A slow store delays the pages of its project only.
+//! Guaranteed: no store is used on the executor's thread; at most [`QUEUE`] requests of a project are queued; a project without
+//! open pages is not followed. A slow store delays the pages of its project only.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,12 +21,12 @@ use crate::request_handler::Refusal;
 
 /// How many requests of one project may be queued.
 const QUEUE: usize = 64;
-/// How long a request may take, with its time in the queue.
+/// How long a request may take, including its time in the queue.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long the thread of a project that cannot be opened collects requests, before the next one tries again.
+/// The pause before a project is followed again, if its follower has returned while pages are still open.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// How often the threads are looked at while the server ends.
+/// How often the threads are checked while the server ends.
 const CLOSED_INTERVAL: Duration = Duration::from_millis(5);
 
 pub(crate) struct JobReceiver(mpsc::Receiver<Job>);
@@ -47,7 +48,7 @@ impl JobReceiver {
     }
 }
 
-/// The number of a project's state, and how many pages follow it.
+/// The version of a project's state, and how many pages follow it.
 pub(crate) struct Changes {
     version: watch::Sender<u64>,
     watchers: AtomicUsize,
@@ -141,8 +142,8 @@ impl Hub {
         Arc::clone(&self.projects)
     }
 
-    /// Runs `request` on the project's thread, which is started if there is none. A request that has timed out, or whose client
-    /// has gone, before the thread comes to it is not run.
+    /// Runs `request` on the project's thread, which is started if there is none. A request that times out, or whose client is
+    /// gone, before its turn is not run.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         project: &str,
@@ -166,7 +167,7 @@ impl Hub {
         }
     }
 
-    /// The number of the project's state, if pages follow it; otherwise it is not known.
+    /// The version of the project's state; `None` if no page follows the project.
     pub(crate) fn version(&self, project: &str) -> Option<u64> {
         let open = lock(&self.open);
         let changes = &open.get(project)?.changes;
@@ -197,7 +198,8 @@ impl Hub {
                 loop {
                     projects.follow(&name, &following);
                     changes.is_followed.store(false, Ordering::SeqCst);
-                    // A page that has come meanwhile did not start another follower.
+                    // A page that was opened in the meantime did not start another follower, so this one
+                    // continues.
                     if !changes.is_watched() || changes.is_followed.swap(true, Ordering::SeqCst) {
                         return;
                     }
@@ -225,7 +227,7 @@ impl Hub {
         let all = Arc::clone(&self.open);
         self.start("project", move || {
             projects.serve(&name, Requests::new(JobReceiver(queue)));
-            // A name that leads to no project leaves nothing behind.
+            // A name without a project leaves no entry behind.
             let mut all = lock(&all);
             let is_over = |entry: &OpenProject| entry.jobs.is_closed() && !entry.changes.is_watched();
             if all.get(&name).is_some_and(is_over) {
@@ -243,7 +245,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Asks all threads to end. To be called when nothing can ask for a project any more.
+    /// Asks all threads to end. Must be called when no further request can arrive.
     pub(crate) fn close(&self) {
         for (_, open) in lock(&self.open).drain() {
             open.changes.is_closing.store(true, Ordering::SeqCst);

@@ -9,7 +9,7 @@ pub const HANDOFF_BOUNDS: [f64; 10] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 /// How long it took from the end of one lease to the grant of the same resource to a waiter.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Histogram {
-    /// How many durations are at most each of [`HANDOFF_BOUNDS`], without those of smaller bounds.
+    /// The number of durations in each bucket of [`HANDOFF_BOUNDS`], not cumulative.
     pub counts: [u64; HANDOFF_BOUNDS.len()],
     pub total: u64,
     pub sum_seconds: f64,
@@ -25,11 +25,11 @@ impl Histogram {
     }
 }
 
-/// What `/metrics` shows of one project. Totals count what the store's history contains.
+/// The metrics of one project. Totals count the events since the project's first scrape.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Metrics {
     pub project: String,
-    /// Its name in addresses. Two projects may have the same name, and their series must differ.
+    /// Its name in URLs. Two projects may have the same name, and their series must differ.
     pub id: String,
     /// By status.
     pub tasks: BTreeMap<&'static str, u64>,

@@ -1,8 +1,9 @@
 //! The board in a browser: pages of the projects of this machine, the changes that a person may make, and `/metrics`.
 //!
-//! Guaranteed: only this machine can connect, and only a browser with a session is shown anything; see [`guard`] and [`sessions`]. Pages
-//! are rendered from the model in `tenure_core::board` with escaping that cannot be switched off, so no text of a task becomes
-//! markup. Reading works without the script; the script keeps a page up to date and sends forms without leaving it.
+//! Guaranteed: only this machine can connect, and pages are shown only to a browser with a session; see [`guard`] and
+//! [`sessions`]. Pages are rendered from the model in `tenure_core::board` with escaping that cannot be switched off, so no
+//! text of a task becomes markup. Reading works without the script; the script keeps a page up to date and sends forms without
+//! leaving it.
 
 use std::io;
 use std::net::TcpListener;
@@ -41,7 +42,7 @@ pub struct Web {
     pub metrics_token: String,
     /// No change is offered or made.
     pub read_only: bool,
-    /// The project that `/` shows; the list of all without one.
+    /// The project that `/` shows; the list of all projects if there is none.
     pub home: Option<String>,
     pub projects: Arc<dyn Projects>,
 }
@@ -52,14 +53,15 @@ impl std::fmt::Debug for Web {
     }
 }
 
-/// Browsers open connections in advance and leave them idle.
+/// Generous, because browsers open connections in advance and leave them idle.
 const LIMITS: Limits = Limits { connections: 512, newcomers: 64, newcomer_time: Duration::from_secs(3) };
 
-/// How long the threads of the projects may take to end. A store that does not answer must not keep the server.
+/// How long the threads of the projects may take to end. A store that does not answer must not keep the server
+/// from ending.
 const CLOSING: Duration = Duration::from_secs(5);
 
-/// Serves until the process is asked to stop. Returns when the projects are closed, but not later than [`CLOSING`], and at once if it
-/// is asked again; the caller then ends the process.
+/// Serves until the process is asked to stop. Then returns when the projects are closed, after [`CLOSING`] at the latest, or at
+/// once if it is asked again. The caller must then end the process.
 pub fn run(web: Web) -> io::Result<()> {
     let Web { listeners, address, sessions, metrics_token, read_only, home, projects } = web;
     let hub = Arc::new(Hub::new(projects));
@@ -69,7 +71,7 @@ pub fn run(web: Web) -> io::Result<()> {
     let served = runtime.block_on(connections::serve(listeners, LIMITS, move |authorized| {
         routes::service(router.clone(), authorized)
     }));
-    // Streams, requests and their watchers end with the executor, and nothing new can ask for a project.
+    // Streams, requests and their watchers end with the executor, so no further request can arrive.
     runtime.shutdown_background();
     hub.close();
     let closing = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

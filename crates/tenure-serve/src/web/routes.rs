@@ -1,4 +1,4 @@
-//! The addresses of the server, and what each of them needs.
+//! The routes of the server, and what each of them requires.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -46,10 +46,10 @@ const ICON: &str = include_str!("icon.svg");
 /// The longest form: a description, with every byte of it escaped.
 const LONGEST_FORM: usize = 3 * tenure_core::text::MAX_BODY_BYTES + 64 * 1024;
 const SLOWEST_FORM: Duration = Duration::from_secs(10);
-/// For how long pages that follow the store share what was read of it.
+/// How long pages that follow the store share one rendered result.
 const CACHE_LIFE: Duration = Duration::from_secs(1);
 const MOST_CACHED: usize = 64;
-/// How long the list of all projects waits for one of them.
+/// How long the list of all projects waits for each project.
 const SUMMARY_PATIENCE: Duration = Duration::from_secs(3);
 /// Sent by the script, which shows the answer on the page.
 const SCRIPTED: HeaderName = HeaderName::from_static("x-tenure-script");
@@ -97,12 +97,12 @@ impl Site {
         self.address.token(headers).filter(|token| self.sessions.is_open(token))
     }
 
-    /// The surroundings of a page.
+    /// What every page of the session has in common.
     fn around<'a>(&'a self, token: &'a Token, project: Option<&'a str>) -> Around {
         Around { project: project.map(str::to_owned), csrf: token.csrf(), read_only: self.read_only }
     }
 
-    /// A page that was rendered for the same address while the project has not changed.
+    /// A page that was rendered for the same URL, if the project has not changed since.
     fn cached(&self, project: &str, key: &str) -> Option<Arc<str>> {
         let version = self.hub.version(project)?;
         let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,13 +142,13 @@ pub(crate) fn router(site: Arc<Site>) -> Router {
         .merge(open)
         .fallback(|| async { problem(StatusCode::NOT_FOUND, "there is no such page") })
         .layer(from_fn_with_state(Arc::clone(&site), needs_host))
-        // Programs read this one, by the numeric address.
+        // Read by programs, through the numeric address.
         .route("/metrics", get(numbers))
         .layer(axum::middleware::map_response(with_headers))
         .with_state(site)
 }
 
-/// Tells, by a request's extensions, that its connection is no newcomer.
+/// A request extension. Notifying it marks the connection as authorized, so that it is no longer a newcomer.
 #[derive(Clone)]
 struct Authorized(Arc<Notify>);
 
@@ -246,8 +246,8 @@ async fn login_form() -> Response {
     html(StatusCode::OK, pages::login(None))
 }
 
-/// A code in a form opens a session. The answer is a page that moves on by itself: after a redirect, the browser would count the
-/// next request as one of the page that the form was on, and not send a cookie that is `SameSite=Strict`.
+/// A code in a form opens a session. The answer is a page that redirects by itself: after an HTTP redirect, the browser would
+/// treat the next request as coming from the page with the form, and would not send a `SameSite=Strict` cookie.
 async fn login(State(site): Shared, request: Request) -> Response {
     let authorized = request.extensions().get::<Authorized>().cloned();
     let form = match form(request).await {
@@ -288,7 +288,7 @@ async fn logout(State(site): Shared, request: Request) -> Response {
     }
 }
 
-/// A form that a page of this server has sent.
+/// A form that was submitted from a page of this server.
 struct SentForm {
     token: Token,
     form: Form,
@@ -305,7 +305,7 @@ async fn own_form(site: &Site, request: Request) -> Result<SentForm, Response> {
     Ok(SentForm { token, form, is_scripted: headers.contains_key(SCRIPTED) })
 }
 
-/// Reads a form, which has limits of size and time.
+/// Reads a form, within limits for its size and time.
 async fn form(request: Request) -> Result<Form, Response> {
     match tokio::time::timeout(SLOWEST_FORM, to_bytes(request.into_body(), LONGEST_FORM)).await {
         Ok(Ok(body)) => Ok(Form::parse(&body)),
@@ -506,7 +506,7 @@ async fn numbers(State(site): Shared, request: Request) -> Response {
     };
     let asked = projects.iter().map(|project| site.hub.ask(project, |handler| handler.metrics()));
     let answers = futures::future::join_all(asked).await;
-    // A project that cannot be read has no numbers.
+    // A project that cannot be read is left out.
     let with_id = |(id, answer): (&String, Result<Metrics, Refusal>)| {
         answer.ok().map(|found| Metrics { id: id.clone(), ..found })
     };

@@ -1,7 +1,7 @@
 //! Access to the web board: single-use codes, and the sessions that are opened with them.
 //!
 //! Guaranteed: a code opens one session, within [`CODE_LIFE`]; neither codes nor the tokens of sessions are kept, only their hashes. The
-//! records of sessions outlive the server if the caller saves them, so a page goes on when the server is started again.
+//! records of sessions outlive the server if the caller saves them, so open pages keep working after a restart.
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use tenure_lock::BootTime;
 pub const CODE_LIFE: Duration = Duration::from_mins(1);
 /// How long a session lasts, in milliseconds.
 const SESSION_LIFE: i64 = 7 * 24 * 60 * 60 * 1000;
-/// More codes or sessions than these replace the oldest.
+/// When there are more codes or sessions than this, the oldest are dropped.
 const MOST_CODES: usize = 16;
 const MOST_SESSIONS: usize = 64;
 
@@ -42,7 +42,8 @@ impl Token {
         &self.0
     }
 
-    /// The value that forms and scripts of this session's pages send with a change. It is derived, so it needs no place.
+    /// The value that forms and scripts of this session's pages send with a change. It is derived from the token, so it
+    /// is not stored.
     pub(crate) fn csrf(&self) -> String {
         hash(&format!("csrf {}", self.0))
     }

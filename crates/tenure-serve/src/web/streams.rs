@@ -1,7 +1,8 @@
-//! One stream of server-sent events per page: that the project has changed, or that a log has grown.
+//! One stream of server-sent events per page. The events say that the project has changed or that a log has
+//! grown.
 //!
-//! Guaranteed: a session has at most [`MOST_STREAMS`] streams, because browsers open six connections to a server at most; the page whose
-//! stream is closed for another one reads at intervals until it is looked at again.
+//! Guaranteed: a session has at most [`MOST_STREAMS`] streams, because browsers open at most six connections to a server. A
+//! page whose stream is closed to make room for another polls until it is visible again.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ const MOST_STREAMS: usize = 4;
 const MOST_IN_ALL: usize = 256;
 /// The shortest time between two reports that a log has grown.
 const LOG_PAUSE: Duration = Duration::from_millis(300);
-/// A page reads again after this long, because leases expire without a change in the store.
+/// A page is read again after this time, because leases expire without a change in the store.
 const TICK: Duration = Duration::from_mins(1);
 
 /// The open streams of all sessions, the oldest first.
@@ -36,12 +37,13 @@ pub(crate) struct Streams {
 struct OpenStream {
     /// A hash that identifies the session.
     session: String,
-    /// Tells the stream that it makes room for another. Without the sender, it ends.
+    /// Sent to when the stream has to make room for another. The stream also ends if the sender is dropped.
     close: oneshot::Sender<()>,
 }
 
 impl Streams {
-    /// Registers a stream; the oldest one of its session makes room. `None` if there are too many in all.
+    /// Registers a stream. If its session has too many, its oldest stream is closed. `None` if there are too
+    /// many streams in total.
     pub(crate) fn register(&self, session: &str) -> Option<oneshot::Receiver<()>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|stream| !stream.close.is_closed());
@@ -67,7 +69,7 @@ impl Streams {
 /// Browsers ignore an event without data.
 const DATA: &str = "-";
 
-/// Finds the log that a page follows. A task has another one with each attempt.
+/// Finds the log that a page follows. Each attempt at a task has a new one.
 pub(crate) type FindLog = Box<dyn Fn() -> BoxFuture<'static, Option<PathBuf>> + Send + Sync>;
 
 /// What a stream waits for.
@@ -76,7 +78,7 @@ struct Source {
     closed: oneshot::Receiver<()>,
     find_log: Option<FindLog>,
     log: Option<Log>,
-    /// The stream has said that it is crowded out, and ends.
+    /// The stream has announced that it was closed to make room, and ends.
     is_over: bool,
 }
 
@@ -106,7 +108,7 @@ impl Log {
 
     /// Returns when the log may have grown.
     async fn reported(&self) {
-        // A system that has a watch but no way to wait for it here is polled.
+        // If the executor cannot poll the watch, the log is polled instead.
         let recheck = if self.reports.is_some() { self.watch.recheck() } else { LOG_PAUSE };
         let reported = async {
             match &self.reports {

@@ -1,4 +1,5 @@
-//! The pretend agent: a shell script that follows the steps in its prompt, and projects that are set up to run it.
+//! The pretend agent, a shell script that follows the steps in its prompt, and projects that are configured to run
+//! it.
 
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 //! sandbox, on the store that the [`Suite`] names. A suite is compiled once per store: `main.rs` and `postgres.rs` of its
 //! folder each declare their `SUITE` and the modules that are meaningful there.
 //!
-//! Every wait is bounded by [`HANG`], and everything that a test starts ends with its sandbox, also if the test fails.
+//! Every wait is bounded by [`HANG`], and everything that a test starts ends with its sandbox, even if the test fails.
 
 mod agent;
 mod dice;

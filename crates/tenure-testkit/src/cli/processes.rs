@@ -56,7 +56,7 @@ pub fn memory(pid: u32, figure: &str) -> u64 {
     line.trim().trim_end_matches(" kB").trim().parse().unwrap()
 }
 
-/// The processor time that a process has used; also of one that has ended and is not reaped yet.
+/// The processor time that a process has used, even if it has ended and is not reaped yet.
 pub fn cpu(pid: u32) -> Duration {
     let mut nanos = 0;
     for task in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten() {

@@ -41,7 +41,8 @@ impl Project {
         std::fs::create_dir_all(&root).unwrap();
         let project = Self { sandbox, root, store_variable: None, id: OnceLock::new() };
         if let Some(url) = project.server() {
-            // The documented order: the configuration names the server, then `init` makes the project there.
+            // The documented order: first the configuration names the server, then `init` creates the project
+            // there.
             std::fs::create_dir(project.root.join(".tenure")).unwrap();
             std::fs::write(project.config_file(), format!("store:\n  url: '{url}'\n")).unwrap();
         }
@@ -77,14 +78,14 @@ impl Project {
         self.root.join(".tenure/config.yaml")
     }
 
-    /// Appends to the project's configuration, as a person who trusts it.
+    /// Appends to the project's configuration and trusts the result, as a person would.
     pub fn configure(&self, more: &str) {
         let before = std::fs::read_to_string(self.config_file()).unwrap_or_default();
         std::fs::write(self.config_file(), format!("{before}{more}\n")).unwrap();
         self.trust();
     }
 
-    /// Sets the sandbox's environment and the project's folder.
+    /// Sets the sandbox's environment variables and the project's folder for a command.
     pub fn surround(&self, command: &mut Command) {
         self.sandbox.surround(command);
         command.current_dir(&self.root);
@@ -114,7 +115,7 @@ impl Project {
         self.spawn(args).end()
     }
 
-    /// Runs it without `TENURE_TRUST`, so that only what a person has trusted counts.
+    /// Runs the program without `TENURE_TRUST`, so that only a person's trust counts.
     #[track_caller]
     pub fn run_distrusting(&self, args: &[&str]) -> Answer {
         let mut command = self.command(args);
@@ -122,7 +123,7 @@ impl Project {
         Running::start(command).end()
     }
 
-    /// Runs it as a person at a terminal, who types `keys`. The output is what the terminal shows.
+    /// Runs the program at a terminal, with `keys` typed into it. The output is what the terminal shows.
     #[track_caller]
     pub fn run_at_a_terminal(&self, args: &[&str], keys: &str) -> Answer {
         let line = std::iter::once(self.suite().binary).chain(args.iter().copied());
@@ -238,7 +239,7 @@ impl Project {
         self.run(&all)
     }
 
-    /// Living runners, as the project's store has them.
+    /// The live runners that the project's store lists.
     pub fn runners(&self) -> Vec<Value> {
         self.ok(&["status"])["runners"].as_array().unwrap().clone()
     }
@@ -356,7 +357,8 @@ impl Project {
         }
     }
 
-    /// Stops a process while it holds no lock of the store: stopped during a write it would block all others.
+    /// Stops a process while it holds no lock of the store. If it were stopped during a write, it would block
+    /// all other writers.
     pub fn stop_between_writes(&self, pid: u32) {
         until("the process is stopped and others can write", || {
             // On SQLite a writer takes the lock of the queue first, then the gate.
@@ -400,7 +402,8 @@ impl HeldStore {
         Self::File(file)
     }
 
-    /// Uses a separate session and not a transaction of the store, which the server ends after some seconds of silence.
+    /// Uses a separate session instead of a transaction of the store, which the server would end after a few seconds of
+    /// silence.
     fn with_turn(url: &str, project: &str) -> Self {
         let digits = u128::from_str_radix(&project.replace('-', ""), 16).unwrap();
         // The two halves of the id, combined as the store does it.

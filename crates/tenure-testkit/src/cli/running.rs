@@ -83,7 +83,7 @@ impl Running {
     pub fn ends_within(&self, time: Duration) -> bool {
         let pid = processes::os_pid(self.pid());
         let (ended, end) = std::sync::mpsc::channel();
-        // Outlives this call if the process does, and ends with the process, which is killed on drop.
+        // The thread may outlive this call. It ends with the process, which is killed on drop.
         std::thread::spawn(move || {
             let waited = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
             let _ = ended.send(waited.is_ok());

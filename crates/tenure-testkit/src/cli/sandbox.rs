@@ -75,14 +75,14 @@ impl Sandbox {
         std::os::unix::fs::symlink(self.suite.binary, self.path("bin/tenure")).unwrap();
     }
 
-    /// Copies these programs into the sandbox, first on its `PATH`. To macOS, or a simulation of it, the copies are no programs
-    /// of the system.
+    /// Copies these programs into the sandbox, first on its `PATH`. On macOS, or in a simulation of it, the copies do not count
+    /// as system programs.
     pub fn put_own_programs_on_path(&self, names: &[&str]) {
         let path = std::env::var_os("PATH").unwrap_or_default();
         for name in names {
             let found =
                 std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
-            // What is not installed is missed by the test that needs it.
+            // A program that is not installed is left out; the test that needs it fails.
             if let Some(program) = found {
                 std::fs::copy(program, self.path("bin").join(name)).unwrap();
             }
@@ -107,11 +107,12 @@ impl Sandbox {
             .env("XDG_RUNTIME_DIR", self.path("run"))
             .env("USER", "tester")
             .env("TZ", "UTC")
-            // Tests write configurations by hand; those about trust remove it.
+            // Tests edit configurations by hand, so they trust every project. Tests about trust remove this
+            // variable.
             .env("TENURE_TRUST", "1")
             .current_dir(&self.at)
             .stdin(Stdio::null());
-        // Lets whole suites run as on another system.
+        // Passed on, so that whole suites can run as on another system.
         if let Some(system) = std::env::var_os("TENURE_SIMULATE") {
             command.env("TENURE_SIMULATE", system);
         }
@@ -199,7 +200,7 @@ impl Sandbox {
         self.path("agent").join(name)
     }
 
-    /// Lets the agents continue that wait for `name`.
+    /// Releases the agents that wait for `name`.
     pub fn give(&self, name: &str) {
         std::fs::write(self.shared(name), "").unwrap();
     }
@@ -207,7 +208,8 @@ impl Sandbox {
     /// Waits until an agent has done its step `mark NAME`.
     #[track_caller]
     pub fn wait_for(&self, name: &str) {
-        // The file exists shortly before its line is written; an agent that is killed in between has left no mark.
+        // The file is created shortly before its line is written. An agent that is killed in between has left no
+        // mark.
         until(&format!("an agent has marked {name}"), || !self.marks(name).is_empty());
     }
 
@@ -217,7 +219,7 @@ impl Sandbox {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Living processes of agents, including those that have left their process group or session.
+    /// Live processes of agents, including those that have left their process group or session.
     pub fn agents(&self) -> Vec<u32> {
         processes::with(&self.agent_entry())
     }
@@ -228,7 +230,7 @@ impl Sandbox {
         assert!(left.is_empty(), "processes of an agent that is over: {left:?}");
     }
 
-    /// Living processes of the program itself.
+    /// Live processes of the program itself.
     pub fn tenures(&self) -> Vec<u32> {
         let agents = self.agents();
         processes::with(&self.home_entry()).into_iter().filter(|pid| !agents.contains(pid)).collect()
@@ -245,8 +247,8 @@ impl Sandbox {
         until(&format!("runner {pid} logs {words:?}"), || self.log(pid).contains(words));
     }
 
-    /// Kills every process of the sandbox. The program's processes are first, so that none of them records the death of
-    /// an agent.
+    /// Kills every process of the sandbox. The program's own processes are killed first, so that none of them records
+    /// the death of an agent.
     pub fn kill_everything(&self) {
         for pid in self.tenures() {
             processes::signal(pid, Signal::KILL);

@@ -1,6 +1,6 @@
-//! Real terminals of a fixed size, by tmux: what a person sees, and the keys that a person types.
+//! Real terminals of a fixed size, run by tmux: what a person sees, and the keys that a person types.
 //!
-//! Each terminal has a tmux server of its own, which ends with the value, and a shell whose prompt is `$ `. The shell has the
+//! Each terminal has its own tmux server, which is killed on drop, and a shell whose prompt is `$ `. The shell has the
 //! variables of the sandbox and no configuration of the user.
 
 use std::path::{Path, PathBuf};
@@ -99,7 +99,7 @@ impl Terminal {
         self.tmux(&["resize-window", "-x", &columns.to_string(), "-y", &rows.to_string()]);
     }
 
-    /// Empties the screen and the memory of what scrolled away.
+    /// Clears the screen and the scrollback.
     pub fn clear(&self) {
         self.run("clear");
         self.tmux(&["clear-history"]);

@@ -41,12 +41,13 @@ pub fn skip(why: &str) {
     }
 }
 
-/// Whether processes are found as on macOS: there, or in a run that simulates it.
+/// Whether processes are found as on macOS: on macOS itself, or in a run that simulates it.
 pub fn is_like_macos() -> bool {
     cfg!(target_os = "macos") || std::env::var_os("TENURE_SIMULATE").is_some_and(|value| value == "macos")
 }
 
-/// Whether a test has to be left out because macOS does not show, or hand over, the processes that it is about. Says so.
+/// Whether a test has to be skipped because macOS neither shows nor hands over the processes that it needs. Reports the
+/// skip.
 pub fn lacks_linux(test: &str, why: &str) -> bool {
     if is_like_macos() {
         skip(&format!("{test} needs Linux: {why}"));

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The command `faketime`, without arguments. A killed one leaves shared memory behind that is named by its pid, and the
-/// next one with that pid would fail, so the memory of processes that are gone is removed first.
+/// The command `faketime`, without arguments. A killed `faketime` leaves shared memory named after its pid behind, and a
+/// later one with the same pid would fail. So the shared memory of dead processes is removed first.
 pub fn faketime() -> Command {
     for entry in fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
         let name = entry.file_name();

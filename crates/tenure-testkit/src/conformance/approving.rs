@@ -29,7 +29,7 @@ fn with_review(fresh: &dyn Fn() -> Fixture) -> Fixture {
     f
 }
 
-/// Every way to complete a task in review.
+/// Asserts that every way to complete a task in review is refused.
 fn cannot_approve(f: &Fixture, caller: &Caller) {
     let before = f.events().len();
     for way in [Change::Approve, Change::To(TaskStatus::Completed)] {
@@ -69,7 +69,7 @@ pub(super) fn the_agent_of_an_attempt_never_approves_under_another_name(fresh: &
     f.done(&f.bare("r-1").with_proof(Some(grant.proof())), "A").unwrap();
     cannot_approve(&f, &f.bare("r-1").with_attempt(Some(attempt.id.clone())));
     cannot_approve(&f, &f.bare("mallory").with_proof(Some(grant.proof())));
-    // The same runner reviews it with another attempt.
+    // The same runner reviews it in another attempt.
     let review = f.claim_on(&runner, "A", &Terms { review: true, ..Terms::new(TTL) }).unwrap();
     let reviewer = f.bare("r-2").with_proof(Some(review.proof()));
     assert_eq!(change(&f, &reviewer, Change::Approve).unwrap(), TaskStatus::Completed);

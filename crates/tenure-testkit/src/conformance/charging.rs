@@ -1,4 +1,4 @@
-//! Charging: a task that its agents give back again and again fails, whatever verb they use.
+//! Charging: a task that its agents return again and again fails in the end, no matter which verb they use.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn agent(f: &Fixture, attempt: &Attempt) -> Caller {
     f.bare("runner").with_fence(Some(attempt.fence)).with_attempt(Some(attempt.id.clone()))
 }
 
-/// Another name in the same environment.
+/// A caller with another name and the same attempt in its environment.
 fn disguised(f: &Fixture, attempt: &Attempt) -> Caller {
     f.bare("mallory").with_attempt(Some(attempt.id.clone()))
 }

@@ -26,7 +26,8 @@ fn refusals(f: &Fixture, caller: &Caller) -> [ErrorCode; 7] {
     codes
 }
 
-/// Every verb of the holder is refused because the caller is not the holder, and an override because A is held.
+/// Asserts that every verb of the holder is refused because the caller is not the holder, and an override
+/// because A is held.
 fn is_a_stranger(f: &Fixture, caller: &Caller) {
     let expected = [ErrorCode::NotHolder; 6];
     let codes = refusals(f, caller);

@@ -1,4 +1,4 @@
-//! The holder's finish of its task (L8), each branch.
+//! Each branch of the holder's finish (L8).
 
 use tenure_core::ErrorCode;
 use tenure_core::event::EventKind;
@@ -156,7 +156,7 @@ pub(super) fn a_late_finish_is_refused_after_the_status_was_changed(fresh: &dyn 
     }
 }
 
-/// The status is again what it was, but a person has decided since.
+/// The status is the same as before, but a person has changed it in between.
 pub(super) fn a_late_finish_is_refused_after_a_decision_even_if_the_status_is_as_before(
     fresh: &dyn Fn() -> Fixture,
 ) {

@@ -1,4 +1,4 @@
-//! Acquiring: L1 to L6.
+//! Acquiring leases: L1 to L6.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! What a lease protects from edits, aborted and released work, and the repairs of a reconcile.
+//! Which edits a lease prevents, aborted and released work, and the repairs of a reconcile.
 
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::id::{Fence, TaskId};

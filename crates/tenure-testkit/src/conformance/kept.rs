@@ -92,7 +92,7 @@ pub(super) fn each_kept_result_leads_to_where_its_report_would_have(fresh: &dyn 
     for (result, status, charged) in results {
         let f = fresh();
         let (_, outcomes) = kept(&f, result.clone());
-        // Its death in this boot alone would be charged.
+        // Without the kept outcome, a death in this boot would be charged.
         f.world.kill(7);
         f.write(|tx| kernel::close_all_lapsed(tx, &context(&f, &outcomes), TESTER)).unwrap();
         assert_eq!((f.status("A"), f.task("A").attempts), (status, charged), "{result:?}");

@@ -80,7 +80,7 @@ pub(super) fn one_task_is_tried_at_a_time(fresh: &dyn Fn() -> Fixture) {
     let lease = f.claim(&runner, "A").unwrap().lease;
     f.write(|tx| begin_probe(tx, &due, lease.fence)).unwrap();
     assert!(matches!(gate_of(&f, &scope()), Gate::Closed(_)), "it is being tried");
-    // A runner that is gone leaves it to the next one.
+    // When the runner has released its task, the next runner can begin the probe.
     f.finish(&runner, "A", Finish::Release(None)).unwrap();
     assert!(matches!(gate_of(&f, &scope()), Gate::Probe(_)));
 }
@@ -124,7 +124,7 @@ pub(super) fn three_endings_without_a_result_park_the_preset_only_at_different_t
     note(&f, Ending::Crashed, None, &b, Cost::Nothing);
     assert_eq!(closed_for(&f), Some(MINUTE));
     f.clock.advance(MINUTE);
-    // The one that is tried fails as well.
+    // The probe fails as well.
     note(&f, Ending::Unclassified, None, &b, Cost::Nothing);
     assert_eq!(closed_for(&f), Some(MINUTE * 2));
     note(&f, Ending::Done, None, &a, Cost::Nothing);

@@ -104,7 +104,8 @@ pub(super) fn an_open_lease_and_an_unfinished_attempt_are_never_pruned(fresh: &d
     prune(&f);
     assert_eq!(f.lease("A").map(|lease| lease.fence), Some(grant.lease.fence));
     assert_eq!(f.read(|view| view.open_attempts()).len(), 1);
-    // Evicted, its processes may still run: the attempt is ending, and its lease stays with it.
+    // After the eviction its processes may still run: the attempt is `ending`, and its lease is kept as long
+    // as the attempt.
     f.force(&grant.lease).unwrap();
     f.clock.advance(KEPT * 2);
     claim_and_release(&f, &f.bare("ann"), "A");

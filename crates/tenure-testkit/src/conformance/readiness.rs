@@ -356,7 +356,8 @@ impl Project {
         let key = self.draw.one_of(&self.keys);
         let caller = self.callers()[self.draw.below(2)].clone();
         match self.draw.below(10) {
-            // Sections are kept for longer than tasks, so that one outlives its holder's last task.
+            // Section leases last longer than task leases, so that a section's lease outlives its holder's
+            // last task.
             0..=3 => {
                 let terms = Terms { section_ttl: TTL * 5, ..Terms::new(TTL) };
                 drop(self.f.claim_on(&caller, key, &terms));
@@ -411,7 +412,8 @@ impl Project {
         self.keys.iter().filter(|key| would_grant(key)).map(|key| (*key).to_owned()).collect()
     }
 
-    /// Whether a ready task is granted beside the queue, and whether the question what is in the way finds nothing.
+    /// Whether a ready task is granted with the queue as it is, and whether `in_the_way` finds no obstacle to the
+    /// grant.
     fn granted_and_unhindered(&self, caller: &Caller, key: &str) -> (bool, bool) {
         let (ctx, terms) = (self.f.context(), Terms::new(TTL));
         let task = self.f.task(key);

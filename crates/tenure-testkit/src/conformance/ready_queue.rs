@@ -95,7 +95,7 @@ pub(super) fn each_waiter_gets_the_first_task_not_reserved_for_an_earlier_one(fr
     {
         f.add_task_in(key, section);
     }
-    // A is reserved for bob, X for cid and B for dan, in whatever order they ask.
+    // A is reserved for bob, X for cid and B for dan, regardless of the order in which they ask.
     assert_eq!(newcomer(&f, "eve").as_deref(), Some("C"));
     assert_eq!(newcomer(&f, "fay").as_deref(), Some("Y"));
     assert_eq!(newcomer(&f, "gus"), None);
@@ -350,7 +350,7 @@ pub(super) fn at_most_32_different_wishes_are_looked_up(fresh: &dyn Fn() -> Fixt
     let f = fresh();
     f.add_task("Z");
     f.claim(&f.bare("ann"), "Z").unwrap();
-    // Many waiters with one wish are looked up once.
+    // Waiters with the same wish are looked up only once.
     for pid in 100..140 {
         Waiter::named(&f, &format!("crowd{pid}"), pid, "Z");
     }

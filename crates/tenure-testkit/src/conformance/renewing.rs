@@ -155,7 +155,7 @@ pub(super) fn a_lease_without_a_process_is_renewed_after_a_cleanup_unless_a_wait
     assert_eq!(refused(f.revive(&ann, "C")), ErrorCode::NotHolder);
     f.write(|tx| kernel::dequeue(tx, &f.context(), ticket, &wish)).unwrap();
     assert_eq!(f.revive(&ann, "B").unwrap().fence, leases[1].fence);
-    // Long after its end, a lease is not taken up again.
+    // Long after its end, a lease is not revived.
     f.clock.advance(TTL);
     f.cleanup();
     f.clock.advance(Duration::from_hours(25));

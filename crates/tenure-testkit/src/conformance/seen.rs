@@ -1,4 +1,4 @@
-//! A change that is based on what was shown is refused if that is no longer true.
+//! A change that is based on an earlier view of a task is refused if the task has changed since.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Sessions: checkpointed at every step, which is refused once another holder has the session.
+//! Sessions: every step writes a checkpoint, which is refused once another holder has the session.
 
 use tenure_core::ErrorCode;
 use tenure_core::holder::Caller;

@@ -13,7 +13,7 @@ fn tokens(input_tokens: u64, micro_usd: Option<u64>) -> Usage {
     Usage { input_tokens, output_tokens: 1, cached_tokens: 2, cache_write_tokens: 3, micro_usd }
 }
 
-/// An attempt of an agent at a task that ends and gives the task back.
+/// An agent's attempt at a task, which ends and returns the task.
 fn attempt(f: &Fixture, task: &str, agent: &str, usage: Option<Usage>) {
     let runner = f.worker("runner", 7);
     let lease = f.claim(&runner, task).unwrap().lease;

@@ -54,7 +54,8 @@ impl MemoryStore {
         Arc::clone(&self.rings)
     }
 
-    /// One transaction on a copy of some rows: its result, the rows after it, and the doorbells that it rings.
+    /// Runs one transaction on a copy of some rows. Returns its result, the rows afterwards, and the doorbells
+    /// that it rings.
     pub fn on_copy<T>(
         rows: &State,
         now: Timestamp,

@@ -10,7 +10,7 @@ mod model;
 mod oracle;
 mod store_clock;
 
-/// Whether to run the full amount.
+/// Whether to run the long version of the tests (`TENURE_TEST_FULL`).
 fn full() -> bool {
     std::env::var_os("TENURE_TEST_FULL").is_some_and(|value| value == "1")
 }

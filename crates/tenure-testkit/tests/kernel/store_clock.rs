@@ -26,7 +26,7 @@ struct Machine {
     boot: &'static str,
     wall: Arc<AtomicI64>,
     since_boot: Arc<AtomicI64>,
-    /// Of this process only.
+    /// How wrong the wall clock of this process is.
     skew: i64,
 }
 
@@ -159,7 +159,7 @@ fn after_a_reboot_no_lease_outlasts_its_ttl() {
     let before = Machine::new("first", START).open(&path);
     before.add("A");
     assert!(before.claims("A", "ann"));
-    // The clock is behind after the reboot, as without a battery.
+    // The clock is behind after the reboot, as on a machine without a clock battery.
     let machine = Machine::new("second", START - HOURS);
     let after = machine.open(&path);
     assert_eq!(after.left(), TTL, "also before the first change");

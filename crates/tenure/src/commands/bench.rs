@@ -150,8 +150,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if has_progress {
         app.printer.draw("\r\x1b[K");
     }
-    // Before `measured?`: a signal also ends the children, which makes the measurement fail, and the signal is the cause
-    // to report.
+    // Must come before `measured?`: a signal also ends the children, so the measurement fails, but the signal is the
+    // cause to report.
     let results = bench.finish()?;
     measured?;
     let mut text = to_text(&results, app.printer.render_options());

@@ -1,4 +1,4 @@
-//! Reads what both boards show: the store, what is around it, and what running agents have used so far.
+//! Reads the data of both boards: the store, the state outside it, and what running agents have used so far.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -17,7 +17,7 @@ use crate::identity::Identity;
 use crate::report::CommandResult;
 use crate::trust;
 
-/// The lines of a log that are read at once. An agent may print without end.
+/// The most lines of a log that are read at once, because an agent may print endlessly.
 const LINES: usize = 100_000;
 
 /// Remembers how far the logs of running attempts were read.

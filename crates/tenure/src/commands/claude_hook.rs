@@ -31,8 +31,8 @@ use crate::text::Text;
 
 /// How long to wait for a busy store. It is short, because Claude Code waits for its hooks.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long the end of a session waits. Claude Code ends all hooks of that event after 1.5 seconds; what is not released then
-/// expires.
+/// How long the hook waits at the end of a session. Claude Code ends all hooks of that event after 1.5 seconds; leases that
+/// are not released by then expire.
 const PATIENCE_AT_THE_END: Duration = Duration::from_millis(400);
 /// Maximum number of bytes read from standard input. The event contains the whole output of a tool.
 const MAX_EVENT_BYTES: u64 = 16 * 1024 * 1024;
@@ -70,8 +70,8 @@ pub(crate) enum SessionEvent {
 /// The agent that the session acts as.
 struct Session {
     agent: String,
-    /// Whether only this session uses the agent. One that the environment names may be shared with a runner or another
-    /// window.
+    /// Whether only this session uses the agent. An agent that the environment names may be shared with a runner or
+    /// another window.
     is_own: bool,
 }
 
@@ -135,7 +135,7 @@ fn session(app: &App<'_>, input: &Value) -> CommandResult<Session> {
     Ok(Session { agent, is_own: true })
 }
 
-/// The session's folder, whatever the current folder of its shell is.
+/// The session's folder, regardless of its shell's current folder.
 fn start(app: &App<'_>) -> CommandResult<PathBuf> {
     let is_named = app.global.project.is_some() || app.env.var("TENURE_PROJECT").is_some();
     match app.env.var("CLAUDE_PROJECT_DIR").map(Path::new) {
@@ -174,7 +174,7 @@ fn print_page(app: &mut App<'_>, open: &Open<'_>, session: &Session) -> CommandR
     Ok(())
 }
 
-/// The tasks that the session holds without a process, including those whose lease has expired and was not taken over, also
+/// The tasks that the session holds without a process, including those whose lease has expired and was not taken over, even
 /// if a clean-up has closed it. A lease with a process is renewed and ended by its supervisor.
 fn held(
     open: &Open<'_>,

@@ -132,7 +132,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
             continue;
         }
         follower.begin_read()?;
-        // Asked before the events are read, so that no later one is skipped.
+        // Read before the events, so that no later event is skipped.
         let passed = if is_selective(&filter) { open.read(|view| newest(view, filter.since))? } else { 0 };
         loop {
             let (events, lines) = read(&filter)?;
@@ -145,7 +145,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     }
 }
 
-/// Whether there can be new events that do not match. They need not be read again.
+/// Whether the filter leaves events out. Their numbers are remembered, so that they are not read again.
 fn is_selective(filter: &EventFilter) -> bool {
     !filter.kinds.is_empty() || filter.actor.is_some()
 }
@@ -198,7 +198,7 @@ fn line(event: &Event, names: &Names, ids: ShortIds, time: &LocalTime, room: Opt
     }
     let rest = rest(event);
     if let Some(title) = names.title(event) {
-        // The title gets what the others leave of the line.
+        // The title gets the rest of the line.
         let left = room.map(|room| room.saturating_sub(text.last_width() + rest.last_width() + 1));
         match left {
             None => text.and(Style::Plain, format!(" {title}")),

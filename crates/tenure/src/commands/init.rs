@@ -166,8 +166,8 @@ fn make(paths: &ProjectPaths, name: &str, app: &mut App<'_>) -> CommandResult<Ma
     Ok(Made { config, is_copy: store.is_copy(), has_ignored })
 }
 
-/// Takes away the permissions of other users from what was there before, for example in a clone. The configuration may be
-/// shared; the folder around it is not. `doctor` reports what could not be changed.
+/// Removes other users' permissions from existing files, for example in a clone. The configuration may stay readable; the
+/// folder around it does not. `doctor` reports what could not be changed.
 fn make_private(paths: &ProjectPaths) {
     let folder = paths.folder();
     sys::close_to_others(&folder);
@@ -178,7 +178,7 @@ fn make_private(paths: &ProjectPaths) {
     }
 }
 
-/// The user has just made this file, so it is trusted. A home that cannot be written does not stop `init`.
+/// Trusts the file, because the user has just created it. A home that cannot be written does not stop `init`.
 fn trust_new(app: &mut App<'_>, paths: &ProjectPaths, text: &str) -> CommandResult<()> {
     let document = Document::parse(text).map_err(|e| Report::config(&e, None))?;
     if let Err(report) = trust::examine_document(app.env, paths, document).save(app.env) {
@@ -189,7 +189,7 @@ fn trust_new(app: &mut App<'_>, paths: &ProjectPaths, text: &str) -> CommandResu
 }
 
 /// Adds the project's id, and its name if that is missing, to a configuration that exists. A database that many
-/// projects share identifies each by its id, in whatever folder its clones are.
+/// projects share identifies each project by its id, regardless of the folders of its clones.
 pub(crate) fn identify(app: &App<'_>, paths: &ProjectPaths, name: Option<&str>) -> CommandResult<()> {
     let path = paths.config();
     let mut text = fs::read_to_string(&path).map_err(|e| io(&e, "read", &path))?;

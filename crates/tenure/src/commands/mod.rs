@@ -124,8 +124,8 @@ impl Command {
     }
 }
 
-/// Runs the command. Without one it runs `status`, or prints a welcome outside a project. An agent under a runner is refused
-/// what it may not do, and so is every caller what this system cannot do.
+/// Runs the command. Without one it runs `status`, or prints a welcome outside a project. Refuses what an agent under a
+/// runner may not do, and what this operating system does not support.
 pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> CommandResult<Option<Answer>> {
     supervised::check_flags(app.env, app.global)?;
     if let Some(command) = &command {

@@ -2,7 +2,7 @@
 //! command.
 //!
 //! It reads no configuration: the supervisor passes the store in the environment. So a configuration that cannot be read
-//! at this moment does not fail the task, and neither does a store that does not answer: it is asked until it answers or
+//! at this moment does not fail the task. Neither does a store that does not answer: it is retried until it answers or
 //! the supervisor ends this process.
 
 use std::ffi::OsString;
@@ -25,7 +25,7 @@ use crate::store::Source;
 const STORE: &str = "TENURE_ATTEMPT_STORE";
 /// The project's id, if the store is on a server.
 const PROJECT: &str = "TENURE_ATTEMPT_PROJECT";
-/// The pause before a store that does not answer is asked again.
+/// The pause before a store that does not answer is tried again.
 const RETRY: Duration = Duration::from_millis(200);
 
 /// Exec the command of the attempt in TENURE_ATTEMPT, if that is still running (used internally)

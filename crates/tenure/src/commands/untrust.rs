@@ -44,7 +44,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if known && !app.global.dry_run {
         trust::forget(app.env, &paths)?;
     }
-    // A folder that is gone, or whose file cannot be read, has nothing that could count.
+    // If the folder is gone or its file cannot be read, no setting can count.
     let examined = trust::examine(app.env, &paths).ok();
     let state = examined.as_ref().map_or("nothing", |examined| examined.state.as_str());
     let keys: Vec<String> =

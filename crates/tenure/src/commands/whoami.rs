@@ -37,7 +37,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         };
         (held, names) = open.read(|view| {
             let mut leases = view.leases(&filter)?;
-            // A terminal's name is used again; what its earlier session held is not held by this one.
+            // The names of terminals are reused, and a new session does not hold what an earlier one with the
+            // same name held.
             leases.retain(|lease| lease.liveness(app.env.judge.as_ref()) != Some(Liveness::Dead));
             let names = leases
                 .iter()

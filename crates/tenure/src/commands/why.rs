@@ -1,4 +1,4 @@
-//! `tenure why`: what blocks a task or the whole project, and the command that helps.
+//! `tenure why`: what blocks a task or the whole project, and the command that solves it.
 
 use std::ffi::OsString;
 
@@ -154,7 +154,7 @@ fn why_no_runner_starts(app: &App<'_>, open: &Open<'_>) -> Option<Reason> {
     reason("no_timer", &sentence, hints::install_timer())
 }
 
-/// What helps if a preset is parked because it lacks a permission.
+/// The hint for a preset that is parked because it lacks a permission.
 fn remedy_for(app: &App<'_>, open: &Open<'_>, parking: &Parking) -> Option<Hint> {
     let Subject::Preset(name) = &parking.subject else { return None };
     let path = app.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);

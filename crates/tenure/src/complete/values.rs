@@ -115,7 +115,7 @@ impl Values {
         })
     }
 
-    /// Values of the project that the words are about. `None` if there is none that may be read.
+    /// Values from the project that the command line refers to. `None` if no project may be read.
     pub(super) fn look_up(self, words: &[OsString], env: &Env, patience: Duration) -> Option<Vec<Candidate>> {
         let global = Global { project: project_in(words), ..Global::default() };
         let mut output = Output::sink();

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-/// The name of this process's controlling terminal, such as `pts/3` or `tty1`. All standard streams may be pipes.
+/// The name of this process's controlling terminal, such as `pts/3` or `tty1`. Found even if all standard streams
+/// are pipes.
 pub(crate) fn controlling_terminal() -> Option<String> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     // The command name may contain spaces and parentheses, so the fields are read after the last parenthesis.
@@ -17,7 +18,7 @@ pub(crate) fn controlling_terminal() -> Option<String> {
     }
 }
 
-/// The running binary itself, also if its file was replaced or deleted.
+/// The running binary itself, even if its file was replaced or deleted.
 pub(crate) fn running_binary() -> Option<PathBuf> {
     let running = PathBuf::from("/proc/self/exe");
     running.exists().then_some(running)

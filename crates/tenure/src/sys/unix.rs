@@ -18,7 +18,7 @@ pub(crate) const HOME: &str = "HOME";
 /// The variables with the user's name.
 pub(crate) const USER: [&str; 2] = ["USER", "LOGNAME"];
 
-/// A word for a user without a name.
+/// A name for a user without one.
 pub(crate) fn nameless_user() -> String {
     format!("uid{}", rustix::process::getuid().as_raw())
 }
@@ -28,7 +28,8 @@ pub(crate) fn folder_of_user() -> String {
     format!("tenure-{}", rustix::process::geteuid().as_raw())
 }
 
-/// The columns and rows of the terminal on standard output, else of the one on standard error. A terminal may not know them: 0.
+/// The columns and rows of the terminal on standard output, else of the one on standard error. A terminal that does not know
+/// its size reports 0.
 pub(crate) fn terminal_size() -> Option<(usize, usize)> {
     use rustix::termios::tcgetwinsize;
     let size = tcgetwinsize(io::stdout()).or_else(|_| tcgetwinsize(io::stderr())).ok()?;
@@ -41,7 +42,7 @@ pub(crate) fn survive_file_size_limit() {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
-/// Makes the other end of `bell` readable at each of these signals. `_caught` is set by them.
+/// Makes the other end of `bell` readable when one of these signals arrives. The signals also set `_caught`.
 pub(crate) fn ring_at(
     signals: &[i32],
     bell: &LocalStream,
@@ -65,8 +66,8 @@ pub(crate) fn stop_job() {
     let _ = signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTSTP);
 }
 
-/// Waits for a program that was started in this process's job, and returns whether it succeeded. If it is stopped, as by Ctrl+Z, the
-/// whole job is.
+/// Waits for a program that was started in this process's job, and returns whether it succeeded. If the program is stopped, for
+/// example by Ctrl+Z, so is the whole job.
 #[cfg(feature = "board")]
 pub(crate) fn wait_in_job(child: &mut std::process::Child) -> io::Result<bool> {
     use rustix::process::{Pid, WaitOptions, waitpid};
@@ -123,7 +124,7 @@ pub(crate) fn is_writable(found: &Metadata) -> bool {
     found.mode() & 0o200 != 0
 }
 
-/// Takes the permissions of other users away.
+/// Removes other users' permissions.
 pub(crate) fn close_to_others(path: &Path) {
     let Ok(found) = path.symlink_metadata() else { return };
     let mode = found.permissions().mode();

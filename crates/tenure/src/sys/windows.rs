@@ -27,7 +27,7 @@ pub(crate) fn folder_of_user() -> String {
     "tenure".to_owned()
 }
 
-/// Not asked for.
+/// Not determined on Windows.
 pub(crate) fn terminal_size() -> Option<(usize, usize)> {
     None
 }
@@ -54,7 +54,7 @@ pub(crate) fn ring_at(
     Ok(Vec::new())
 }
 
-/// The board, which needs the following, is not on Windows yet.
+/// Needed only by the board, which is not on Windows yet.
 #[cfg(feature = "board")]
 pub(crate) const RESIZE_SIGNALS: &[i32] = &[];
 #[cfg(feature = "board")]
@@ -73,7 +73,7 @@ pub(crate) fn terminal_input() -> Option<rustix::fd::BorrowedFd<'static>> {
     None
 }
 
-/// Commands of which this would matter are not on Windows yet.
+/// The commands for which this matters are not on Windows yet.
 pub(crate) fn is_in_foreground() -> bool {
     true
 }
@@ -123,7 +123,7 @@ pub(crate) fn copy_mode(file: &File, of: &Metadata) -> io::Result<()> {
     file.set_permissions(of.permissions())
 }
 
-/// A folder cannot be locked, so a file in it is, which remains.
+/// A folder cannot be locked, so a file in it is locked instead. The file is left behind.
 pub(crate) fn open_to_lock(folder: &Path) -> io::Result<File> {
     File::options().write(true).create(true).truncate(false).open(folder.join(".lock"))
 }
@@ -132,7 +132,7 @@ pub(crate) fn controlling_terminal() -> Option<String> {
     None
 }
 
-/// A binary that runs cannot be deleted.
+/// A running binary cannot be deleted, so its path is always valid.
 pub(crate) fn running_binary() -> Option<PathBuf> {
     None
 }

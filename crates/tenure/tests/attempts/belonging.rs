@@ -38,7 +38,7 @@ fn a_supervisor_ends_orphans_without_environment_and_group() {
     assert!(!processes::is_alive(orphan));
 }
 
-/// On Linux the supervisor is handed the orphan; elsewhere it has recorded it.
+/// On Linux the orphan becomes a child of the supervisor; elsewhere the supervisor has recorded it.
 #[test]
 fn an_orphan_in_its_own_session_ends_with_the_attempt_if_it_was_seen_before() {
     let project = Project::new();
@@ -59,7 +59,7 @@ fn an_orphan_in_its_own_session_ends_with_the_attempt_if_it_was_seen_before() {
     assert!(!processes::is_alive(orphan));
 }
 
-/// Elsewhere than on Linux, the environment of the orphan cannot be read, so only what its supervisor has recorded leads to it.
+/// Outside Linux, the environment of the orphan cannot be read, so it can be found only through the supervisor's record.
 #[test]
 fn an_orphan_in_its_own_session_is_reaped_although_its_supervisor_was_killed() {
     let project = Project::new();
@@ -81,7 +81,7 @@ fn an_orphan_in_its_own_session_is_reaped_although_its_supervisor_was_killed() {
     wait_for("it is an orphan", || ProcessInfo::of(orphan).unwrap().parent != parent);
     run.signal(Signal::KILL);
     assert_eq!(end(run).0, 137);
-    // An orphan that is not of the attempt, with a pid that once was.
+    // An orphan that does not belong to the attempt, but has a pid that once did.
     let start = "env -i setsid -f sh -c 'echo $$ > stranger; exec sleep 60' > /dev/null 2>&1";
     assert!(finish(project.shell(start)).status.success());
     let stranger = project.wait_for_pids("stranger", 1)[0];
@@ -122,7 +122,7 @@ fn a_process_with_an_empty_mark_has_left_the_attempt() {
     processes::signal(left, Signal::KILL);
 }
 
-/// A command of a person whose tmux sockets are in the project's folder, so that no server of this machine is used.
+/// A person's command with the tmux sockets in the project's folder, so that no real tmux server is used.
 fn as_person(project: &Project, words: &[&str]) -> Command {
     let mut command = Command::new(words[0]);
     command.args(&words[1..]);
@@ -202,7 +202,7 @@ impl ControlGroup {
         let folder = Path::new(mount).join(format!("{name}-{}", std::process::id()));
         std::fs::create_dir(&folder).ok()?;
         let group = Self(folder);
-        // Entering is tried with a process of its own.
+        // A separate process tries to enter the group.
         let enter = Command::new("sh").arg("-c").arg(group.entering("true")).stderr(Stdio::null()).status();
         enter.is_ok_and(|status| status.success()).then_some(group)
     }

@@ -88,7 +88,7 @@ fn without_its_keeper_the_lease_of_a_dead_process_is_free_at_once() {
 fn the_keeper_inherits_no_pipes_and_leads_its_own_session() {
     let project = Project::new();
     let sleeper = Sleeper::new();
-    // Not even a pipe that is open under another descriptor.
+    // The keeper inherits nothing, not even a pipe on another descriptor.
     let script = format!(
         "x=$(tenure task claim T --agent a --while-pid {}) || exit; echo \"$x\" | grep -q Claimed && \
          tenure task claim T --agent a --while-pid {} 9>&1 > /dev/null",

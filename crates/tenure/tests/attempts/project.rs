@@ -11,7 +11,7 @@ use tenure_testkit::cli::{self, Running, Sandbox, StoreKind, Suite, until_within
 
 const SUITE: Suite = Suite { binary: env!("CARGO_BIN_EXE_tenure"), store: StoreKind::Sqlite };
 
-/// Less than the default heartbeat interval, so that anything that happens within it was not noticed by a heartbeat.
+/// Less than the default heartbeat interval, so an effect within this time was not caused by a heartbeat.
 const LIMIT: Duration = Duration::from_secs(25);
 
 pub(crate) fn wait_for(what: &str, happened: impl FnMut() -> bool) {

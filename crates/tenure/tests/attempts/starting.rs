@@ -11,7 +11,7 @@ fn a_second_process_of_the_same_agent_cannot_run_the_task() {
     let _first = project.start("a", &[], "echo $$ > pid; sleep 120");
     let pid = project.wait_for_pids("pid", 1)[0];
     assert_eq!(project.code(&["tasks", "run", "T", "--agent", "a", "--", "touch", "second"]), 6);
-    // Not even with the fence, which belongs to the process that runs.
+    // Refused even with the fence, because the lease belongs to the running process.
     let fence = project.lock()["fence"].to_string();
     assert_eq!(
         project.code(&["tasks", "run", "T", "--agent", "a", "--fence", &fence, "--", "touch", "second"]),

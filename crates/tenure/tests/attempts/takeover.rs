@@ -1,4 +1,4 @@
-//! Two workers never run on one task, however the first one ended.
+//! Two workers never run on one task, no matter how the first one ended.
 
 use rustix::process::Signal;
 use tenure_testkit::cli::{Running, processes};

@@ -166,7 +166,7 @@ fn pages_that_are_damaged_are_found_by_sqlites_own_check() {
     for n in 0..200 {
         env.ok(&["tasks", "add", &format!("Task {n} with a title that takes some room in its page")]);
     }
-    // Everything into one file, which then gets a hole in its middle.
+    // Moves everything into one file, so that the middle of that file can be damaged.
     sql(&env, "PRAGMA wal_checkpoint(TRUNCATE)");
     let path = env.path("work/.tenure/tenure.db");
     let mut bytes = std::fs::read(&path).unwrap();
@@ -225,7 +225,7 @@ fn the_configured_agent_is_asked_whether_it_can_work() {
     };
     let said = agents(&env);
     assert!(said[0].0.contains("needs bwrap and socat") && said.len() == 1, "{said:?}");
-    // The command helps.
+    // The suggested command solves the problem.
     env.ok(&["config", "set", "runners.allow", "[make, git add, git commit]"]);
     assert!(said[0].1.contains("tenure config set runners.allow '[make, git add, git commit]'"), "{said:?}");
     let not_logged_in =

@@ -1,4 +1,4 @@
-//! For every command one line that succeeds and one that fails, and the project in which they do.
+//! For every command, a line that succeeds and a line that fails, and the project in which they run.
 
 use tenure_core::kernel::ItemOutcome;
 
@@ -119,7 +119,7 @@ pub(crate) const EXAMPLES: &[Example] = examples! {
         ["runners", "cron", "uninstall", "--with", "x"] => 2 "INVALID_ARGUMENTS";
     "runners cron status": ["runners", "cron", "status"] or
         ["runners", "cron", "status", "--config", "wrong.yaml"] => 3 "CONFIG_ERROR";
-    // Quiet, because they report that they have removed the stale lock.
+    // Run with `--quiet`, because they report that they have removed the stale lock.
     "jobs": ["jobs"] or ["outside", "jobs"] => 3 "NOT_INITIALIZED";
     "jobs start": ["jobs", "start", "new", "-q", "--items", "list.txt", "--", "true"] or
         ["jobs", "start", "new", "--items", "nowhere", "--", "true"] => 2 "INVALID_ARGUMENTS";

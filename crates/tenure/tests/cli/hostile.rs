@@ -1,5 +1,5 @@
-//! A repository with every trick, and every command in a clone of it: nothing of it runs, nothing is connected to, and
-//! nothing outside of the clone is read or changed. After `tenure trust` it works.
+//! Runs every command in a clone of a repository that tries every trick: nothing of it runs, no connection is made,
+//! and nothing outside the clone is read or changed. After `tenure trust` the project works.
 
 use std::mem::MaybeUninit;
 use std::net::TcpListener;
@@ -19,7 +19,7 @@ use crate::work_rows;
 /// Longer than any command that does not wait; `msg wait` and the like are ended.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Which of the tricks that exclude each other the repository plays.
+/// The tricks that exclude each other, of which the repository uses one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trick {
     /// It tracks a database with tasks, a session and a job.
@@ -40,7 +40,7 @@ struct Attack {
     env: TestEnv,
     /// The server that hooks and `store.url` name.
     server: TcpListener,
-    /// Reports every opening of what is outside of the clone.
+    /// Reports every access to files outside the clone.
     opened: OwnedFd,
 }
 
@@ -248,7 +248,7 @@ fn every_command_is_harmless(trick: Trick) -> Attack {
     for line in every_command() {
         attack.check(&line);
     }
-    // Once more, registered.
+    // Again, after the project was registered.
     attack.check(&["projects", "add"]);
     attack.check(&["runners", "wakeup"]);
     attack
@@ -268,7 +268,7 @@ fn works_after_trust(mut attack: Attack) {
     for line in ["./ci/agent.sh", "./ci/hook.sh", "127.0.0.1:", "HOME", "BASH_ENV"] {
         assert!(ran.out.contains(line), "{line} is shown: {ran}");
     }
-    // The file outside, which the prompt would contain, is not what the person wants.
+    // The prompt template outside the clone must not be used, so it is removed from the configuration.
     let path = env.path("work/.tenure/config.yaml");
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(path, text.replace("promptTemplate: ../secret, ", "")).unwrap();

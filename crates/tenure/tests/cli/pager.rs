@@ -1,4 +1,4 @@
-//! Output that is longer than the terminal is shown in a pager, for persons only.
+//! Output that is longer than the terminal is shown in a pager, but only to a person.
 
 use std::process::Command;
 

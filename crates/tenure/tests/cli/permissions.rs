@@ -47,7 +47,7 @@ fn as_user(env: &TestEnv, words: &[&str]) -> Ran {
     env.finish(command)
 }
 
-/// Restores its permissions before it is removed.
+/// Restores the permissions of the environment before it is removed.
 struct Bound(TestEnv);
 
 impl std::ops::Deref for Bound {
@@ -215,7 +215,7 @@ fn the_project_of_another_user_is_refused_unless_trusted() {
     steps(&env, &["tasks add One"]);
 }
 
-/// The project of a user who lets nobody else read it: it is not reported as missing, and `init` is not suggested.
+/// A project that only its owner can read is not reported as missing, and `init` is not suggested.
 #[test]
 fn an_unreadable_project_is_named_as_another_users() {
     if !is_root() {

@@ -89,7 +89,7 @@ fn every_verb_is_decided_by_the_role_of_the_agent() {
 
 #[test]
 fn a_person_and_a_command_of_tasks_run_are_refused_nothing() {
-    // Each fails for its own reason, after the role was looked at.
+    // Each fails for its own reason, after the role was checked.
     let mut person = prepare();
     let mut of_run = prepare();
     let id = id_of(&of_run, "OPEN");
@@ -153,7 +153,7 @@ fn a_flag_that_makes_a_verb_another_one_is_decided_by_itself() {
         assert!(is_refused(&ran) && ran.out.contains(verb), "{ran}");
     }
     let with_flags = VERBS.iter().filter(|(verb, ..)| verb.contains("--")).count();
-    // The agents of the demo run under a runner, which its own tests show.
+    // The demo's agents run under a runner, which the demo's own tests cover.
     assert_eq!(with_flags, 3 + 1, "each is tested here");
 }
 
@@ -164,7 +164,8 @@ fn hidden_verbs_that_run_a_command_are_refused() {
         let ran = run_json(&mut env, words);
         assert!(is_refused(&ran), "{ran}");
     }
-    // How the runner starts the agent; without the store that only the runner passes, it starts nothing.
+    // The command with which a runner starts its agent. Without the store that only the runner passes, it
+    // starts nothing.
     env.set("TENURE_ATTEMPT", "mark");
     let ran = run_json(&mut env, &["start-attempt", "--", "true"]);
     assert_eq!((ran.code, is_refused(&ran)), (2, false), "{ran}");

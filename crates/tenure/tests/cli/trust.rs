@@ -141,7 +141,7 @@ fn the_record_is_private_and_one_damaged_record_is_no_trust() {
         std::fs::write(&record, text).unwrap();
         assert_eq!(state(&env), "untrusted", "{text:?}");
     }
-    // A record is for its own path, whatever its file is called.
+    // A record applies only to the path in it, regardless of the name of its file.
     trust(&mut env);
     let text = std::fs::read_to_string(&record).unwrap();
     std::fs::write(&record, text.replace("/work\"", "/elsewhere\"")).unwrap();
@@ -482,7 +482,7 @@ fn a_database_that_came_with_the_repository_is_refused() {
         {
             let ran = person(env, &[words, &["--json"]].concat());
             let error = ran.envelope()["error"].clone();
-            // There is no job `x`; a job of such a database is never looked for.
+            // There is no job `x`, but the database is refused before a job is looked up.
             let codes = ["UNTRUSTED", "PERMISSION_DENIED"].map(Value::from);
             let right = codes.contains(&error["code"]) || words[0] == "jobs";
             assert!(right && ran.code != 0, "{what}: {ran}");

@@ -1,4 +1,4 @@
-//! What is not on Windows yet, on a system that refuses the same.
+//! What is not supported on Windows yet, tested in a simulation that refuses the same commands.
 
 use serde_json::Value;
 use tenure_testkit::cli::skip;

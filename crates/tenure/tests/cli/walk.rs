@@ -79,7 +79,7 @@ fn check_names(value: &Value, ran: &Ran) {
         Value::Object(fields) => {
             for (key, value) in fields {
                 let users_own = key.contains('.');
-                // Statuses keep their names, also where they are keys.
+                // Statuses keep their names, even as keys of an object.
                 assert!(users_own || key == "in_progress" || !key.contains(['_', '-', ' ']), "{key}: {ran}");
                 if key.ends_with("At") && !value.is_null() {
                     assert!(value.as_str().unwrap().ends_with('Z'), "{key}: {ran}");

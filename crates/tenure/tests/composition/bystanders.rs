@@ -60,7 +60,7 @@ fn add_task(storm: &Storm, number: u32, dice: &mut Dice) {
         words.extend(["--depends-on", &on]);
     }
     storm.just_call(BOSS, "add", &words, dice);
-    // Also if the answer was lost: then the task may exist.
+    // Added even if the answer was lost, because the task may exist.
     storm.add_key(&key);
 }
 

@@ -66,8 +66,8 @@ fn statuses(history: &History, faults: &mut Vec<String>) {
     }
 }
 
-/// L1, L2, L4, L10, R1: a resource (also a runner's slot) has one holder at a time, its fences rise, and the rows have the
-/// whole history.
+/// L1, L2, L4, L10, R1: a resource (including a runner's slot) has one holder at a time, its fences rise, and the rows
+/// have the whole history.
 fn leases(history: &History, faults: &mut Vec<String>) {
     let mut open: BTreeMap<&str, i64> = BTreeMap::new();
     let mut latest: BTreeMap<&str, i64> = BTreeMap::new();
@@ -205,7 +205,8 @@ fn lapses(history: &History, faults: &mut Vec<String>) {
     }
 }
 
-/// How long before it was seen a transaction may have read its time: longer if a process was paused, perhaps inside it.
+/// The longest time between a transaction reading the clock and its commit being seen: longer if a process was paused,
+/// perhaps inside the transaction.
 fn longest_commit(history: &History, seen: Between) -> i64 {
     let overlapping =
         history.pauses.iter().filter(|pause| pause.from <= seen.by && seen.after <= pause.to + SLACK);
@@ -473,8 +474,9 @@ impl<'a> State<'a> {
     }
 }
 
-/// Q1: a grant never passes an earlier live ticket that wanted the task, whatever the caller asked for. A ticket for this
-/// task is passed always. One for ready work is passed if too few other tasks were ready for all such tickets.
+/// Q1: a grant never passes an earlier live ticket that wanted the task, no matter what the caller asked for. A ticket
+/// for exactly this task always counts as passed. A ticket for ready work counts as passed if too few other tasks were
+/// ready for all such tickets.
 fn queues(history: &History, faults: &mut Vec<String>) {
     let mut state = State::default();
     let mut before = State::default();
@@ -547,7 +549,8 @@ fn wants(ticket: &Ticket, section: Option<&str>) -> bool {
     ticket.resource.strip_prefix("ready:").is_some_and(|of| of.is_empty() || Some(of) == section)
 }
 
-/// The work that may have been ready besides `taken`: for each place its section. A serial section offers one task at a time.
+/// The work that may have been ready besides `taken`, as one place per task with its section. A serial section offers one
+/// task at a time.
 fn ready_places(history: &History, before: &State<'_>, taken: &str) -> Vec<Option<String>> {
     let mut places: BTreeMap<String, Option<String>> = BTreeMap::new();
     let taken_section = history.tasks.get(taken).filter(|row| row.serial).and_then(|row| row.section.clone());
@@ -568,7 +571,7 @@ fn ready_places(history: &History, before: &State<'_>, taken: &str) -> Vec<Optio
     places.into_values().collect()
 }
 
-/// A ticket for which no place is left, however the places are given out.
+/// A ticket for which no place is left, no matter how the places are assigned.
 fn unserved<'a>(tickets: &[&'a Ticket], places: &[Option<String>]) -> Option<&'a Ticket> {
     let mut given: Vec<Option<usize>> = vec![None; places.len()];
     (0..tickets.len())
@@ -597,8 +600,8 @@ fn place_for(
     false
 }
 
-/// Q1: a call for the next task is not told that nothing is ready while more tasks were ready, all the time, than there were
-/// waiters who could take them.
+/// Q1: a call for the next task must not be answered with "nothing is ready" if, during the whole call, more tasks were
+/// ready than there were waiters for them.
 fn starvation(history: &History, faults: &mut Vec<String>) {
     for call in history.calls.iter().filter(|call| call.verb == "next") {
         if !matches!(call.error.as_deref(), Some("NOTHING_READY" | "WAIT_TIMEOUT")) {

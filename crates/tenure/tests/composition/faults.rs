@@ -31,7 +31,7 @@ pub(crate) fn strike(storm: &Storm) {
             if dice.one_in(4)
                 && let Some(pid) = waiter(storm, &mut dice)
             {
-                // Its ticket stays alive, so the work that is reserved for it stays untouched.
+                // Its ticket stays live, so no other process takes the work that is reserved for it.
                 stop(pid, 1_000 + dice.below(1_500));
                 continue;
             }

@@ -1,6 +1,6 @@
 //! What is known about a storm, from three sources: the store, the answers of the processes, and the agents' journal.
 //!
-//! Every time is in milliseconds of the boot-time clock, which is the same for all processes, also for those with a wrong
+//! Every time is in milliseconds of the boot-time clock, which is the same for all processes, even for those with a wrong
 //! wall clock.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ pub(crate) fn now() -> i64 {
     i64::try_from(BootTime::now().since_boot().as_millis()).unwrap()
 }
 
-/// The times between which something happened that was seen from outside.
+/// The interval in which an event happened, as seen from outside.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Between {
     pub(crate) after: i64,
@@ -106,7 +106,7 @@ pub(crate) struct Call {
     pub(crate) reacquired: bool,
     /// The fence of the lease that it renewed.
     pub(crate) renewed: Option<i64>,
-    /// The fence under which it believed to hold the task that it claimed again.
+    /// The fence under which it believed it already held the task that it claimed again.
     pub(crate) reacquired_from: Option<i64>,
     /// Its answer says that the task was completed by this call.
     pub(crate) finished: bool,

@@ -166,7 +166,7 @@ impl Client<'_> {
         let waits = call.code != Some(0);
         self.storm.record(call);
         if waits {
-            // Without a wait of its own, a client that finds nothing would ask all the time.
+            // Without this pause, a client that finds nothing would ask continuously.
             self.storm.pause(50);
         }
         Some((content["task"]["key"].as_str()?.to_owned(), granted?))

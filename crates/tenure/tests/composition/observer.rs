@@ -34,7 +34,7 @@ pub(crate) struct Observed {
 struct Seen {
     events: Vec<StoredEvent>,
     tickets: Vec<StoredTicket>,
-    /// The open leases, and those that were granted and closed since the last look.
+    /// The open leases, and those that were granted and closed since the last read.
     leases: Vec<Lease>,
 }
 
@@ -107,7 +107,7 @@ impl Observed {
         }
     }
 
-    /// Checks at once whether a process that was declared dead is.
+    /// Checks at once whether a process that was declared dead really is.
     fn note_death(&mut self, event: &Event) {
         let dead = event.is("lease.ended") && event.reason.as_deref() == Some("holder_died");
         // The lease of a section ends with the reason of its last task.

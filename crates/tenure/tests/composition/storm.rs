@@ -132,7 +132,7 @@ impl Storm {
         self.keys.lock().unwrap().push(key.to_owned());
     }
 
-    /// One of the tasks that were added last. A few of them are wanted by many.
+    /// One of the newest tasks, so that many actors want the same few tasks.
     pub(crate) fn some_key(&self, dice: &mut Dice) -> Option<String> {
         let keys = self.keys.lock().unwrap();
         let recent = keys.len().saturating_sub(if dice.one_in(2) { 3 } else { 12 });
@@ -222,14 +222,14 @@ impl Storm {
         (call, answer)
     }
 
-    /// Calls and records without a look at the answer.
+    /// Calls and records, and ignores the answer.
     pub(crate) fn just_call(&self, actor: &str, verb: &'static str, words: &[&str], dice: &mut Dice) -> Call {
         let (call, _) = self.call(&Request::new(actor, verb, words), dice);
         self.record(call.clone());
         call
     }
 
-    /// The store, read past the proxy.
+    /// The store, accessed without the proxy.
     fn store(&mut self) -> Box<dyn Store> {
         self.project.store_variable = self.server.as_ref().map(|server| server.cluster.url());
         let store = self.project.store();
@@ -279,7 +279,7 @@ fn complete(storm: &Storm, store: &dyn Store) -> Result<Duration, String> {
     }
 }
 
-/// The end of the storm, reached also if something failed.
+/// Ends the storm, even if something failed.
 struct Ending<'a>(&'a Storm);
 
 impl Drop for Ending<'_> {
@@ -300,7 +300,7 @@ fn everything_beside_everything_keeps_the_rules_and_all_work_is_completed() {
     let (progress, observed) = std::thread::scope(|scope| {
         let stop = &stop;
         let observer = scope.spawn(move || observe(watching.as_ref(), stop));
-        // The observer has to end also if something failed; otherwise the test would hang instead of reporting the failure.
+        // The observer has to end even if something failed; otherwise the test would hang instead of reporting the failure.
         let progress =
             std::panic::catch_unwind(AssertUnwindSafe(|| rage(&storm, counting.as_ref(), deciding, length)));
         if progress.is_ok() {

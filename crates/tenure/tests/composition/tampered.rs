@@ -1,4 +1,4 @@
-//! The checker finds each kind of fault in a history into which it was put, and none in a correct one.
+//! The checker finds each kind of fault that is put into a history, and none in a correct history.
 
 use crate::checker::faults;
 use crate::history::{
@@ -243,7 +243,7 @@ fn only_a_runner_that_was_paused_meanwhile_may_fail_to_stop_in_time() {
     assert!(unexpected(&[pause(false, 900, 2200)]), "it is not a runner");
 }
 
-/// What is found if a later process takes T, for which these tickets were there before.
+/// The number of faults if a later process takes T although these tickets for it were there before.
 fn passed(tickets: &[Ticket], change: fn(&mut History)) -> usize {
     let mut history = correct_history();
     for snapshot in &mut history.snapshots[1..3] {

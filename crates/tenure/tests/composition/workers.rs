@@ -68,7 +68,7 @@ pub(crate) fn work(storm: &Storm, name: &str) {
         let verb = *worker.dice.pick(&verbs);
         worker.act(verb);
     }
-    // What is left has to be completed: by this worker, too.
+    // This worker helps to complete the remaining tasks.
     while !storm.is_over() {
         if worker.held.is_empty() {
             worker.act(Verb::NextWaiting);

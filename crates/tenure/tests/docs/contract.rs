@@ -242,7 +242,7 @@ fn leaves(command: &Command, prefix: &str) -> Vec<String> {
         let below = leaves(sub, &format!("{path} "));
         match below.is_empty() {
             true => vec![path],
-            // It does something of its own without a verb.
+            // `trust` also works without a verb.
             false if path == "trust" => [vec![path], below].concat(),
             false => below,
         }

@@ -68,7 +68,8 @@ fn every_published_crate_has_a_readme_and_inherits_the_repository() {
     }
 }
 
-/// Packages are made where there is no clean-up: whatever is missing would be missing in them.
+/// Runs the script in an otherwise empty folder, so that a file that it does not create is missed here and
+/// not in a package.
 #[test]
 fn a_package_gets_a_manual_page_for_every_command_and_completions_for_every_shell() {
     let room = tempfile::tempdir().unwrap();

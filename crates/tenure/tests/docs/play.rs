@@ -62,7 +62,8 @@ pub(crate) fn play(page: &str, steps: &[Step]) {
     run(&at, "tenure runners stop --all", false, true);
 }
 
-/// The exit code, `None` if the command had to be killed, and its output. `trusts`: as for a reader who trusts the project.
+/// The exit code, `None` if the command had to be killed, and its output. With `trusts`, the command runs as for a reader
+/// who trusts the project.
 fn run(at: &Path, line: &str, follows: bool, trusts: bool) -> (Option<i32>, String) {
     let binary = Path::new(env!("CARGO_BIN_EXE_tenure"));
     let (own, others) = (at.join("bin"), std::env::var("PATH").unwrap());

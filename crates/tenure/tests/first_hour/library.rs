@@ -1,4 +1,4 @@
-//! A program of the user's own that takes a lock with the library: `examples/resume_lock.rs` of `tenure-lock`.
+//! A user's program that takes a lock through the library: `examples/resume_lock.rs` of `tenure-lock`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -35,7 +35,7 @@ impl Desk {
         Self { sandbox, folder }
     }
 
-    /// A window in which commands are an agent's of this name.
+    /// A window in which commands run as the agent with this name.
     fn window(&self, name: &str) -> Terminal {
         self.window_in(name, &self.folder)
     }

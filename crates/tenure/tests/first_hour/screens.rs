@@ -10,7 +10,7 @@ use crate::Desk;
 
 pub(crate) struct Screens<'a> {
     desk: &'a Desk,
-    /// What differs from run to run, and what the text has instead.
+    /// Texts that differ from run to run, and their replacements.
     replaced: Vec<(String, &'static str)>,
     text: String,
 }

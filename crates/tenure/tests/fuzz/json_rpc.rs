@@ -28,7 +28,7 @@ const WORDS: &[&str] = &[
     "tenure://board",
     "\\u0000",
 ];
-/// After so many changed messages the server has to answer a right one.
+/// After this many mutated messages, the server has to answer a valid one.
 const BATCH: usize = 40;
 
 struct Server {
@@ -88,7 +88,7 @@ impl Drop for Server {
     }
 }
 
-/// A message of the corpus in which one value is another one: still JSON, so that it reaches the tools.
+/// A message of the corpus with one value replaced. It is still JSON, so it reaches the tools.
 fn replaced(dice: &mut Dice, corpus: &Corpus) -> Vec<u8> {
     let mut message: Value = serde_json::from_slice(corpus.seed(dice)).unwrap();
     let mut at = &mut message;

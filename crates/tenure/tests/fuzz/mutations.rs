@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tenure_testkit::cli::{Dice, full_or};
 
-/// Longer inputs are cut: what is wrong with them is wrong with shorter ones.
+/// Longer inputs are cut: a defect that they would find is found by shorter ones too.
 const LONGEST: usize = 64 * 1024;
 /// How many changes one input gets at most.
 const MOST_CHANGES: u64 = 8;

@@ -238,7 +238,7 @@ fn our_session() -> String {
 fn changes_made_by_a_hook_trigger_no_hooks() {
     let p = project("  - {name: more, event: task.created, type: script, command: ./more.sh}\n");
     script(&p, "more.sh", &format!("echo x >> calls; exec {} tasks add More", SUITE.binary));
-    // The commands of a hook do not get the variable that the harness trusts with.
+    // Commands in a hook do not get the variable with which the harness trusts projects.
     p.trust();
     p.ok(&["tasks", "add", "One"]);
     assert_eq!(read(&p, "calls"), "x\n");

@@ -58,7 +58,7 @@ fn the_task_of_a_killed_server_can_be_claimed_at_once() {
     client.ended();
     let taken = shop.ok(&["tasks", "claim", "T1", "--agent", "next"]);
     assert_eq!(taken["takenOver"]["fence"], grant["lease"]["fence"]);
-    // It ran no attempt, so nothing is charged.
+    // There was no attempt, so nothing is charged.
     assert_eq!(taken["task"]["attempts"], 0);
 }
 

@@ -1,4 +1,4 @@
-//! The store under a server that runs: it is copied away, or its file is replaced. Each call says so and changes nothing.
+//! The store of a running server is copied away, or its file is replaced. Each call reports that and changes nothing.
 
 use serde_json::{Value, json};
 use tenure_testkit::postgres::Cluster;

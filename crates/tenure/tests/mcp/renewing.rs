@@ -85,7 +85,7 @@ fn an_eviction_is_reported_to_the_client_at_once_and_its_late_finish_is_refused(
     assert!(error["message"].as_str().unwrap().contains("no longer hold"), "{error}");
     client.refused("LEASE_LOST", "renew_lease", json!({"task": "T1"}));
     client.refused("LEASE_LOST", "release_task", json!({"task": "T1"}));
-    // Also when another agent holds it.
+    // The loss is reported even after another agent has claimed the task.
     shop.ok(&["tasks", "claim", "T1", "--agent", "other"]);
     let error = client.refused("LEASE_LOST", "finish_task", late);
     assert_eq!(error["details"]["current"]["lockedBy"], "other", "{error}");

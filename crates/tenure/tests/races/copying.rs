@@ -84,7 +84,8 @@ fn a_project_survives_the_copy_to_a_server_and_back() {
     assert_eq!(project.ok(&["tasks", "add", "newer"])["task"]["key"], "T3");
 }
 
-/// Every command on the store that was copied away says where the project is, and the hint leads there.
+/// Asserts that every command on the store that was copied away names the new store, and that the hint leads
+/// there.
 #[track_caller]
 fn assert_moved(project: &Project, to: &str) {
     for words in [&["tasks", "list"][..], &["tasks", "claim", "F6", "--agent", "eve"], &["tasks", "next"]] {

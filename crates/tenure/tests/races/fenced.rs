@@ -11,7 +11,7 @@ fn state(project: &Project, task: &str) -> (Value, Vec<Value>) {
     (project.ok(&["tasks", "show", task])["task"].clone(), events)
 }
 
-/// What `late` was given with its lease.
+/// The credentials that `late` got with its lease.
 struct Late {
     fence: String,
     proof: String,

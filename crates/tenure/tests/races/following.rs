@@ -8,7 +8,8 @@ use tenure_testkit::cli::{Running, until_within};
 
 use crate::harness::Project;
 
-/// Far more than a wake-up takes on a busy machine, and far less than the minute after which a follower reads by itself.
+/// Far longer than a notification takes on a busy machine, and far shorter than the minute after which a follower reads
+/// without one.
 const WOKEN: Duration = Duration::from_secs(20);
 
 fn follow(project: &Project) -> Running {

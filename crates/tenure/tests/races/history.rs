@@ -46,7 +46,7 @@ pub(crate) struct Call {
     pub(crate) task: Option<String>,
     pub(crate) begun: i64,
     pub(crate) ended: i64,
-    /// Just before it was killed. What it had done by then is unknown.
+    /// The time just before it was killed. It is unknown what it had done by then.
     pub(crate) killed: Option<i64>,
     pub(crate) code: Option<i32>,
     /// The fence of a new lease that it was granted.

@@ -33,7 +33,7 @@ fn every_task_is_completed_once_through_restarts_of_the_server() {
             }
             proxy.cut(Cut::Never, 1);
         });
-        // Set also when the storm fails; otherwise the test would hang instead of reporting the failure.
+        // Set even if the storm fails; otherwise the test would hang instead of reporting the failure.
         let calm = || over.store(true, Ordering::SeqCst);
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             run_storm(&project, full_or(1000, 60), Dice::seed("outage"), true, || {

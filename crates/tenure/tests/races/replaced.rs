@@ -29,7 +29,7 @@ fn has_open(pid: u32, file: &Path) -> bool {
 fn assert_ends_with_the_reason(process: Running) {
     let ended = process.end();
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    // The last one if it was still opening the database.
+    // The last reason occurs if the process was still opening the database.
     let reasons = ["was replaced by another file", "was deleted", "it is not there"];
     let known = reasons.iter().any(|reason| ended.err.contains(reason));
     assert!(known, "{ended:?}");

@@ -1,5 +1,5 @@
-//! A database file that was restored from a copy, or made new: it grants the same fences again, and what a holder was given
-//! before counts for nothing.
+//! A database file that was restored from a copy, or created anew, grants the same fences again. Credentials from before
+//! are refused.
 
 use std::path::Path;
 

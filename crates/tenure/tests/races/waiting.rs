@@ -148,7 +148,7 @@ fn a_wait_that_times_out_has_its_own_exit_code_and_leaves_no_ticket() {
 
 #[test]
 fn a_newcomer_never_overtakes_a_waiter() {
-    // No ticket expires here, however slow the machine is.
+    // Tickets last long enough not to expire here, even on a slow machine.
     let project = Project::with_config("locking: {pollInterval: 10m}");
     project.add("F", 1);
     project.ok(&["tasks", "claim", "F1", "--agent", "first"]);
@@ -296,6 +296,7 @@ fn a_hundred_waiters_cost_less_than_a_thousandth_of_a_processor_each() {
     let percent = |index: usize| shares[index] * 100.0;
     let (median, most, worst) = (percent(50), percent(95), percent(99));
     eprintln!("100 waiters, {wall:.0?}: median {median:.4} %, 95 of them {most:.4} %, worst {worst:.4} %");
-    // On a busy machine the kernel charges other work to a few of them, so the 95th percentile is compared.
+    // On a busy machine the kernel charges other work to a few of the waiters, so the 95th percentile is
+    // compared.
     assert!(most < 0.1, "a waiter uses {most:.3} % of a processor");
 }

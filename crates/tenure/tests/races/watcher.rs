@@ -40,7 +40,7 @@ pub(crate) fn watch(project: &Project, stop: &AtomicBool) -> Vec<Snapshot> {
     snapshots
 }
 
-/// Stops the watcher also when the storm fails; otherwise the test would hang instead of reporting the failure.
+/// Stops the watcher even if the storm fails; otherwise the test would hang instead of reporting the failure.
 pub(crate) struct StopOnDrop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {

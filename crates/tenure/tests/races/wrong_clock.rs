@@ -49,7 +49,7 @@ fn a_client_two_hours_off_neither_takes_nor_keeps_more_than_others() {
         let taken = run(&project, skew, &["tasks", "claim", "F3", "--agent", "bob", "--wait", "60s"]);
         assert_eq!(taken.code, Some(0), "{taken:?}");
 
-        // Its own work is not taken from it.
+        // Its running work is not taken from it either.
         let _ = std::fs::remove_file(&begun);
         let mut skewed = Running::start(
             project.skewed(skew, &["tasks", "run", "F4", "--agent", "dan", "--", "sh", "-c", &script]),

@@ -1,4 +1,4 @@
-//! The conversation of an agent that was killed goes on, whichever way its task is taken up again.
+//! The conversation of a killed agent continues, no matter how its task is resumed.
 
 use std::process::{Child, Stdio};
 
@@ -80,7 +80,7 @@ fn an_agent_that_supports_it_continues_its_conversation() {
         let args = agents.p.marks("args");
         assert_eq!(args.len(), 2, "{args:?}");
         assert!(!args[0].contains("resume") && args[1].ends_with(resumed), "{args:?}");
-        // It has the task already.
+        // The conversation already contains the task.
         let prompt = agents.second_prompt();
         assert!(prompt.contains("Your work on task A was interrupted"), "{prompt}");
         assert!(!prompt.contains("## Description"), "{prompt}");

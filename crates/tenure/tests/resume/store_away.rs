@@ -1,4 +1,4 @@
-//! A store that does not answer: the items end before their leases do, and the job goes on afterwards.
+//! A store that does not answer: the items end before their leases do, and the job continues afterwards.
 
 use serde_json::Value;
 use tenure_core::{Clock, SystemClock, Timestamp};

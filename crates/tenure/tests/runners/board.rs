@@ -59,7 +59,7 @@ fn tasks_are_edited_and_runners_are_started_and_stopped_on_the_board() {
     terminal.start(&format!("EDITOR={} {} board", editor.display(), SUITE.binary));
     terminal.wait_for("1 Waits for you (1)");
 
-    // What is changed by another process while a remark is typed is not rejected.
+    // If another process changes the task while the remark is typed, the task is not rejected.
     terminal.press(&["1", "x"]);
     terminal.press(&["-l", "No tests"]);
     terminal.wait_for("Remark for rejecting C: No tests");

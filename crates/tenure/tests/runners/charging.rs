@@ -1,4 +1,4 @@
-//! An agent that gives its task back is started at most `tasks.maxAttempts` times, whatever verb it uses.
+//! An agent that returns its task is started at most `tasks.maxAttempts` times, no matter which verb it uses.
 
 use crate::project::Project;
 
@@ -12,7 +12,7 @@ fn an_agent_that_gives_its_task_back_is_not_started_for_ever() {
         ("D", &["shell tenure task update D --status pending"]),
         ("E", &["tenure task fail E -m no", "shell tenure task retry E"]),
         ("F", &["tenure task done F", "shell tenure task update F --status pending"]),
-        // Nothing shows that this comes from within the attempt.
+        // The environment is scrubbed, so nothing shows that this command comes from the attempt.
         ("G", &["tenure whoami; SCRUBBED locks release G --force --agent mallory"]),
     ];
     let project = Project::new();

@@ -1,4 +1,5 @@
-//! Rows that tenure did not write: a runner names them and ends. Waiting for the store would not end.
+//! Rows that tenure did not write: a runner reports them and ends, because waiting for the store would never
+//! end.
 
 use crate::project::Project;
 

@@ -24,7 +24,7 @@ fn waits_to_write(project: &Project, pid: u32) -> bool {
 fn is_stopped(pid: u32) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     threads.map(|thread| thread.file_name().to_string_lossy().parse().unwrap()).all(|thread| {
-        // A thread has an entry of its own, which the list of processes leaves out.
+        // Threads have their own entries, which the list of processes leaves out.
         processes::state(thread).is_none_or(|state| state == 'T')
     })
 }

@@ -192,7 +192,8 @@ fn an_agent_that_only_mentions_a_limit_is_charged_and_fails_its_task_in_the_end(
     assert_eq!(project.ok(&["status"])["parked"], serde_json::json!([]));
 }
 
-/// The first attempt began 35 seconds before the limit: in fact with `TENURE_TEST_FULL`, otherwise as the store sees it.
+/// The first attempt began 35 seconds before the limit: in real time with `TENURE_TEST_FULL`, otherwise only according
+/// to the store.
 fn a_limit_after_a_while_of_work_against_a_backlog_of(count: usize) {
     let project = Project::with(CONFIG);
     let answer = r#"print {"type":"assistant","message":{"content":[{"type":"text","text":"working"}]}}"#;
@@ -399,7 +400,7 @@ fn parking_survives_a_reboot() {
     let before = project.ok(&["status"])["parked"][0].clone();
     project.rewrite_processes(|process| process["boot_id"] = "boot before".into());
     if project.server().is_none() {
-        // The clock of the store runs with that of the boot.
+        // The store clock is based on the boot clock.
         project.sql("UPDATE identity SET boot = 'boot before'");
     }
     let after = project.ok(&["status"])["parked"][0].clone();

@@ -1,4 +1,4 @@
-//! A claim that was committed, and whose answer was lost together with the way to the server.
+//! A claim that was committed, but whose answer was lost together with the connection to the server.
 
 use tenure_testkit::cli::{Running, until};
 use tenure_testkit::postgres::Cluster;

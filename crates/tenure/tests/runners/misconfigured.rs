@@ -1,10 +1,10 @@
-//! A preset that cannot be started as it is configured is parked until that changes, and costs no task anything.
+//! A preset that cannot be started as configured is parked until that changes, and no task is charged.
 
 use tenure_testkit::cli::{Answer, Running, until, write_program};
 
 use crate::project::Project;
 
-/// Reports that its task is done, whatever its arguments are.
+/// Reports that its task is done, regardless of its arguments.
 const CLAUDE: &str = "#!/bin/sh\n/bin/cat >/dev/null\nexec tenure -q task done \"$TENURE_TASK_ID\"\n";
 
 /// Nothing but these programs is on the search path.
@@ -50,7 +50,8 @@ fn remove_sandbox(project: &Project) {
     std::fs::remove_file(project.sandbox().path("bin/bwrap")).unwrap();
 }
 
-/// Asserts that the preset is parked as misconfigured, that everything says so and what helps, and that the task is untouched.
+/// Asserts that the preset is parked as misconfigured, that every command reports this with the remedy, and that the task is
+/// unchanged.
 fn expect_parked(project: &Project, key: &str) {
     let status = project.ok(&["status"]);
     let parked = &status["parked"][0];
@@ -120,7 +121,7 @@ fn a_runner_whose_sandbox_vanishes_parks_its_preset_and_leaves_the_backlog() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.err.contains("preset claude is parked: its sandbox needs bwrap"), "{ended:?}");
     expect_parked(&project, "B");
-    // Beside it, the parked preset keeps no work from others.
+    // Other agents can still claim the tasks that the parked preset cannot work on.
     project.task("C", &[]);
     let claimed = project.ok(&["tasks", "next", "--claim", "--agent", "ann"]);
     assert_eq!(claimed["task"]["key"], "B", "{claimed}");

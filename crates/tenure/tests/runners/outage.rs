@@ -7,7 +7,7 @@ use tenure_testkit::cli::{Running, until, write_program};
 
 use crate::project::Project;
 
-/// The runner's main thread notices the outage after this time.
+/// How long the runner's main thread waits for the store before it notices the outage.
 const PATIENCE: &str = "2s";
 
 /// The number of outcomes that are kept outside the store. A file that is being written has another name.

@@ -7,7 +7,7 @@ use crate::project::Project;
 
 const CONFIG: &str = "runners: {preset: pretend-claude, killGrace: 300ms}\nlocking: {pollInterval: 1s}";
 
-/// A step that prints the line with which claude ends well after this final message.
+/// A step that prints claude's success line with this final message.
 fn result(message: &str) -> String {
     let line = json!({"type": "result", "subtype": "success", "is_error": false, "result": message});
     format!("print {line}")
@@ -88,7 +88,7 @@ fn a_custom_agent_has_to_report_only_if_it_is_configured() {
     assert_eq!((project.status("B").as_str(), project.status("C").as_str()), ("review", "completed"));
 }
 
-/// A claude that ends without a report, and that answers what `answer` says when its conversation goes on.
+/// A claude that ends without a report, and that prints `answer` when its conversation is continued.
 fn forgetful_claude(project: &Project, answer: &str) {
     let (program, shared) = (project.shared("claude"), project.shared(""));
     let started = json!({"type": "system", "subtype": "init", "session_id": "c0ffee"});

@@ -167,7 +167,7 @@ fn each_attempt_has_its_log_and_a_failed_task_says_why() {
     assert!(refused.err.contains("the log of A is on web-2: /"), "{refused:?}");
 }
 
-/// The peaks of the memory of a runner and of `tasks logs`, in kB, for an agent that prints so many bytes.
+/// The peak memory of a runner and of `tasks logs`, in kB, for an agent that prints this many bytes.
 fn peaks(size: u64) -> (u64, u64) {
     let project = Project::with(CONFIG);
     let flood = format!("events {size}");

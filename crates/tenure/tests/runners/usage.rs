@@ -1,4 +1,4 @@
-//! `tenure usage` is what the agents printed, also if one goes on in its conversation after a limit.
+//! `tenure usage` sums what the agents printed, even if one continues its conversation after a limit.
 
 use serde_json::{Value, json};
 use tenure_testkit::cli::{Terminal, until};
@@ -8,7 +8,7 @@ use crate::project::Project;
 
 const CONFIG: &str = "runners: {preset: pretend-claude, killGrace: 300ms}\nlocking: {pollInterval: 1s}";
 
-/// What an agent prints in its first attempt, which a limit ends, and when it goes on; and the sum of both.
+/// What an agent prints in its first attempt, which a limit ends, and when it continues; and the sum of both.
 struct Case {
     agent: &'static str,
     first: &'static str,
@@ -155,7 +155,7 @@ fn a_conversation_that_is_resumed_by_its_session_is_not_counted_twice() {
     std::fs::write(project.shared("second"), case.second).unwrap();
     assert_eq!(project.work(&[]).code, Some(1));
     std::fs::remove_file(project.shared("first")).unwrap();
-    // The runner is killed while its agent works on in the conversation.
+    // The runner is killed while its agent continues the conversation.
     let runner = project.runner(&[]);
     project.wait_for("begun");
     until("the conversation is recorded", || {
@@ -173,7 +173,7 @@ fn a_conversation_that_is_resumed_by_its_session_is_not_counted_twice() {
     assert_eq!(figures(&used["sum"]), case.sum, "{used}");
 }
 
-/// What an agent has printed when its runner is killed, and when it goes on; and the sum of both.
+/// What an agent has printed when its runner is killed, and when it continues; and the sum of both.
 const KILLED: &[Case] = &[
     // No result was printed, so its requests count; each may be printed several times.
     Case {

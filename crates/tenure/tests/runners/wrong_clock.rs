@@ -73,7 +73,7 @@ fn a_runner_two_hours_off_and_one_beside_it_leave_each_other_alone() {
         for task in ["A", "B"] {
             wait_for_renewals(&project, task, 2);
         }
-        // Nor does a clean-up with the one clock or the other find anything.
+        // A clean-up finds nothing with either clock.
         project.ok(&["locks", "cleanup"]);
         let cleaned = Running::start(project.skewed(skew, &["--json", "locks", "cleanup"])).end();
         assert_eq!(cleaned.data()["total"], 0, "{cleaned:?}");
@@ -102,7 +102,7 @@ fn with_clock(project: &Project, clock: &Path, args: &[&str]) -> Command {
     let ordinary = project.command(args);
     let mut command = faketime();
     command.args(["-f", "+0", "env", "-u", "FAKETIME", "FAKETIME_NO_CACHE=1"]);
-    // As on a machine whose clock is set: the other clocks go on.
+    // Only the wall clock is changed, as on a machine whose clock is set.
     command.args(["FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1"]);
     command.arg(format!("FAKETIME_TIMESTAMP_FILE={}", clock.display()));
     command.arg(ordinary.get_program()).args(ordinary.get_args()).env_clear().current_dir(project.root());

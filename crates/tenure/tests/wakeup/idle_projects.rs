@@ -41,7 +41,7 @@ fn a_project_that_is_remembered_as_idle_is_served_when_a_task_is_added() {
     let project = machine.project("p");
     remember(&machine, &project);
     project.task("A", &["mark begun"]);
-    // The difference between the files counts, not their age.
+    // A change of the files counts, not their age.
     age_all(&machine, &project);
     assert_eq!(machine.wake_up(&[])["p"].0, "started");
     machine.wait_for("begun");
@@ -60,7 +60,7 @@ fn a_claim_that_expires_is_noticed_although_no_file_has_changed() {
     machine.wait_for("begun");
 }
 
-/// The clock of one wake-up does not count for the next.
+/// The wall clock of one wake-up must not affect the next one.
 #[test]
 fn a_claim_that_expires_is_noticed_after_a_wake_up_whose_clock_was_wrong() {
     let machine = Machine::new();

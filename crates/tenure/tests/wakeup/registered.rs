@@ -1,4 +1,5 @@
-//! A registered project is known to every command that serves or lists the projects of this machine, whatever its store.
+//! A registered project is known to every command that serves or lists the projects of this machine, regardless of its
+//! store.
 
 use serde_json::Value;
 

@@ -15,7 +15,7 @@ fn a_wake_up_two_hours_off_leaves_a_runner_that_answers_alone() {
     for skew in ["+2h", "-2h"] {
         for silent in [false, true] {
             if silent {
-                // The runner is rung, and its answer is judged.
+                // Wake-up rings the runner and judges its answer.
                 make_silent(&project);
             }
             let wakeup = machine.skew(&machine.command(&["--json", "runners", "wakeup"]), skew);

@@ -19,7 +19,7 @@ fn a_code_opens_one_session_and_the_answer_moves_on_by_itself() {
     let server = Server::start(&shop, &[]);
     let wrong = server.ask("POST", "/login", &[FORM], "code=0123456789");
     assert_eq!((wrong.status, wrong.header("set-cookie")), (403, None), "{wrong:?}");
-    // As the page in a file sends it: from another origin.
+    // Sent from another origin, as by the page in a file.
     let from_file =
         [FORM, ("Origin", "null"), ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate")];
     let opened = server.ask("POST", "/login", &from_file, &format!("code={}", server.code));
@@ -178,7 +178,8 @@ fn a_change_needs_the_cookie_the_site_the_origin_and_the_value_of_the_session() 
         assert_eq!(reply.status, status, "{name}: {value:?}: {reply:?}");
         assert_eq!(shop.status("T1"), "pending", "{name}: {value:?}");
     }
-    // A page of another port of the same name could send the cookie, but not read a page either.
+    // A page of another port of the same name could send the cookie, but must not be able to read a page
+    // either.
     let peeking =
         [("Cookie", browser.cookie.as_str()), ("Sec-Fetch-Site", "same-site"), ("Sec-Fetch-Mode", "no-cors")];
     assert_eq!(server.get(&format!("/p/{}/", browser.project), &peeking).status, 403);
@@ -226,7 +227,7 @@ fn a_read_only_server_offers_and_makes_no_change() {
     assert_eq!(shop.status("T1"), "pending");
 }
 
-/// As the server derives it.
+/// Derives the CSRF value in the same way as the server.
 fn csrf_of(token: &str) -> String {
     let hash = Sha256::digest(format!("csrf {token}").as_bytes());
     hash.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
@@ -257,7 +258,7 @@ fn clients_that_say_nothing_or_little_do_not_keep_a_browser_out() {
     let shop = shop(&["One"]);
     let server = Server::start(&shop, &[]);
     let browser = server.sign_in();
-    // More than the server lets in, some of them in the middle of a request.
+    // More connections than the server accepts, some of them in the middle of a request.
     let mut idle: Vec<TcpStream> =
         (0..80).map(|_| TcpStream::connect(("127.0.0.1", server.port)).unwrap()).collect();
     for (number, stream) in idle.iter_mut().enumerate() {

@@ -76,7 +76,7 @@ fn a_change_of_something_that_has_changed_since_it_was_shown_is_refused() {
     let reply = browser.post("evict", &held);
     assert_eq!(reply.status, 409, "{reply:?}");
     assert_eq!(shop.show("T1")["lease"]["fence"], fence);
-    // What another holder has is refused as by the command.
+    // A task of another holder is refused, as it is by the command.
     let reply = browser.post("skip", &browser.seen("T1"));
     assert!(reply.status == 409 && reply.body.contains("TASK_LOCKED"), "{reply:?}");
     let reply = browser.post("reject", &browser.seen("T1"));
@@ -124,7 +124,7 @@ fn runners_are_started_only_where_a_person_has_trusted_and_stopped_by_their_id()
     let mut command = shop.command(&["web", "--http", "0"]);
     command.env_remove("TENURE_TRUST");
     if SUITE.is_on_postgres() {
-        // Which server to connect to is also something to trust.
+        // On PostgreSQL, the server to connect to needs trust as well.
         assert_eq!(command.output().unwrap().status.code(), Some(5));
         return;
     }

@@ -86,7 +86,7 @@ fn totals_go_on_after_a_restart_and_begin_anew_with_another_store() {
         let late = shop.run(&["tasks", "done", "T1", "--agent", "ann", "--fence", &fence]);
         assert_eq!(late.code, Some(8), "{late:?}");
     };
-    // What was before the first scrape is not counted.
+    // Events before the first scrape are not counted.
     reject();
     let server = Server::start(&shop, &[]);
     assert_eq!(rejected(&server), "0");

@@ -46,7 +46,7 @@ fn a_project_that_is_not_trusted_is_a_row_and_its_store_is_not_opened() {
     assert!(!refused.contains("<a "), "{refused}");
     assert!(listener.accept().is_err(), "it was connected to");
     assert!(row("gone").contains("missing"), "{}", page.body);
-    // Its address leads nowhere either.
+    // The trusted project opens, and an unknown name does not.
     let slug = row("other").split("/p/").nth(1).unwrap().split('/').next().unwrap().to_owned();
     let opened = server.get(&format!("/p/{slug}/"), &[("Cookie", &browser.cookie)]);
     assert!(opened.body.contains("In the other project"), "{opened:?}");

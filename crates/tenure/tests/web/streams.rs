@@ -37,7 +37,7 @@ fn the_log_of_an_attempt_that_begins_after_the_page_was_opened_is_followed() {
     shop.give("go");
     let printed = Instant::now();
     assert_eq!(next_event(&mut stream), "changed");
-    // A heartbeat would be a change of the store as well.
+    // Sooner than the next heartbeat, which would change the store as well.
     assert!(printed.elapsed() < Duration::from_secs(10), "{:?}", printed.elapsed());
     until("the page shows the line", || browser.page("t/W1").body.contains(">more</span>"));
     shop.ok(&["runners", "stop"]);
@@ -67,7 +67,8 @@ fn the_log_of_a_silent_agent_is_not_polled() {
     shop.wait_for("begun");
     let mut stream = browser.stream_of("changes?task=W1");
     assert_eq!(next_event(&mut stream), "changed");
-    // A size that is read every 300 ms would be ten wake-ups in three seconds. The settings are checked every five.
+    // Polling the size every 300 ms would be ten wake-ups in three seconds. The settings are checked every five
+    // seconds.
     until("the server sleeps", || {
         let before = sleeps(server.pid());
         std::thread::sleep(Duration::from_secs(3));

@@ -42,7 +42,7 @@ fn summary(board: &Board) -> Markup {
     }
 }
 
-/// Why nothing moves; while work goes on, only what keeps the rest of it from going on.
+/// Why nothing moves. While some work continues, only the reasons that block the rest.
 fn in_the_way(board: &Board) -> Markup {
     let is_at_work = board.held.total > 0;
     let shown: Vec<_> = board.reasons.iter().filter(|reason| !is_at_work || !reason.is_progress()).collect();
@@ -156,7 +156,7 @@ fn controls(around: &Around, query: &Query) -> Markup {
 }
 
 fn columns(around: &Around, query: &Query, board: &Board) -> Markup {
-    // Finished tasks have columns of their own only if they are asked for.
+    // Finished tasks have their own columns only if the query asks for them.
     let is_shown = |group: &&Group| match group.id {
         GroupId::Status(status) => query.finished || !status.is_finished(),
         GroupId::Section(_) | GroupId::NoSection => {

@@ -47,7 +47,7 @@ fn runners(around: &Around, board: &Board) -> Markup {
                         td { (ago(board.now, runner.started_at)) }
                         td { (ago(board.now, runner.heartbeat_at)) }
                         td {
-                            // A runner of another machine is stopped there.
+                            // A runner on another machine can be stopped only there.
                             @if let (Some(csrf), Some(true)) = (around.may_change(), line.alive) {
                                 form method="post" action={ "/p/" (project) "/do/stop-runner" } {
                                     (hidden(csrf, &back, None))

@@ -1,6 +1,6 @@
 //! The pages as HTML. Each is a pure function of what it shows.
 //!
-//! Guaranteed: every text goes through maud's escaping; there is no inline script, no inline style and no address of another server.
+//! Guaranteed: all text goes through maud's escaping; there is no inline script, no inline style and no URL of another server.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -31,7 +31,7 @@ const EVENTS: u64 = 200;
 /// What every page of a session has in common.
 #[derive(Debug, Clone)]
 pub(crate) struct Around {
-    /// The project's name in addresses.
+    /// The project's name in URLs.
     pub(crate) project: Option<String>,
     /// The session's value for forms.
     pub(crate) csrf: String,
@@ -64,7 +64,7 @@ pub(crate) enum View {
     List(List),
 }
 
-/// A project in the list of all.
+/// A project in the list of all projects.
 #[derive(Debug)]
 pub(crate) enum ProjectSummary {
     Open(Box<Board>),
@@ -125,7 +125,7 @@ impl List {
     }
 }
 
-/// The name of a group in addresses.
+/// The name of a group in URLs.
 fn group_name(group: &GroupId) -> String {
     match group {
         GroupId::NoSection => "none".to_owned(),
@@ -252,7 +252,7 @@ fn head(title: &str) -> Markup {
     }
 }
 
-/// The page with which a browser opens a session.
+/// The page on which a browser opens a session.
 pub(crate) fn login(problem: Option<&str>) -> Markup {
     html! {
         (DOCTYPE)
@@ -274,7 +274,7 @@ pub(crate) fn login(problem: Option<&str>) -> Markup {
     }
 }
 
-/// The answer to a code: moves on by itself.
+/// The answer to a valid code: a page that redirects by itself.
 pub(crate) fn welcome() -> Markup {
     html! {
         (DOCTYPE)

@@ -13,7 +13,7 @@ use tenure_core::why::Reason;
 
 use super::Around;
 
-/// The state of a task in a word, with a class for its colour.
+/// The state of a task as one word, with a CSS class for its colour.
 pub(super) fn pill(task: &TaskLine) -> Markup {
     let lapsed = task.lease.as_ref().is_some_and(|lease| lease.state != LeaseState::Live);
     let (class, label) = match task.status {
@@ -101,7 +101,7 @@ pub(super) fn task_link(around: &Around, key: &str, text: &str) -> Markup {
     html! { a.task href={ "/p/" (project) "/t/" (key) } { (text) } }
 }
 
-/// One event: what happened, to what, by whom. `ids` shortens the actors of the list.
+/// One event: what happened, its subject and its actor. `ids` shortens the ids of actors.
 pub(super) fn event(
     around: &Around,
     now: Timestamp,
@@ -126,7 +126,7 @@ pub(super) fn event(
     }
 }
 
-/// The fields by which the server recognises the session and what the page showed.
+/// Hidden fields with the session's CSRF value and with what the page showed.
 pub(super) fn hidden(csrf: &str, back: &str, task: Option<&TaskLine>) -> Markup {
     html! {
         input type="hidden" name="csrf" value=(csrf);
@@ -139,7 +139,7 @@ pub(super) fn hidden(csrf: &str, back: &str, task: Option<&TaskLine>) -> Markup 
     }
 }
 
-/// A table with a caption for screen readers, that scrolls by itself on narrow screens.
+/// A table with a caption for screen readers. It scrolls separately on narrow screens.
 pub(super) fn table(caption: &str, columns: &[&str], rows: Markup) -> Markup {
     html! {
         div.scroll role="group" aria-label=(caption) tabindex="0" {

@@ -1,4 +1,4 @@
-//! All projects of this machine. One that was not opened is a row as well.
+//! All projects of this machine, including those that were not opened.
 
 use maud::{Markup, html};
 use tenure_core::board::Board;

@@ -1,4 +1,4 @@
-//! The page of one task: what it is, why it stands where it stands, what was done to it, and what can be done.
+//! The page of one task: its text, why it is in its state, its history, and the available verbs.
 
 use maud::{Markup, html};
 use tenure_core::board::TaskLine;
@@ -43,7 +43,7 @@ pub(super) fn page(around: &Around, page: &TaskPage) -> Markup {
     })
 }
 
-/// Which verbs make sense, given what the page shows. The kernel decides in the end.
+/// The verbs that make sense for the state that the page shows. The kernel makes the final decision.
 fn verbs(around: &Around, csrf: &str, page: &TaskPage) -> Markup {
     let line = &page.detail.line;
     let to = |verb: &str| format!("/p/{}/do/{verb}", around.project.as_deref().unwrap_or_default());

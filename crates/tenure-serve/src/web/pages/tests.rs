@@ -1,4 +1,5 @@
-//! Hostile text stays text, also in the parts that need an agent or a person to appear.
+//! Hostile text stays text, even in the parts of a page that appear only after an agent or a person has
+//! acted.
 
 use tenure_core::Timestamp;
 use tenure_core::board::{

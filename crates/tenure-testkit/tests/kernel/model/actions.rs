@@ -46,7 +46,7 @@ pub(crate) enum Action {
         task: usize,
         revive: bool,
     },
-    /// Also repeated, or long after the expiry.
+    /// May be repeated, or come long after the expiry.
     Done {
         actor: usize,
         task: usize,
@@ -283,7 +283,7 @@ pub(crate) fn try_next(
     Ok((None, Some(enqueue(tx, ctx, kernel, state, actor, &wish)?)))
 }
 
-/// As a runner asks why nothing was granted: whether work is reserved for others, or held by them.
+/// Asks why nothing was granted, as a runner does: whether work is reserved for others or held by them.
 fn is_hindered(
     tx: &mut dyn Tx,
     ctx: &tenure_core::Context<'_>,
@@ -308,7 +308,7 @@ fn is_hindered(
     Ok(hindered)
 }
 
-/// The mutants' rule: a live ticket comes first, whatever it is for.
+/// The mutants' rule: a live ticket comes first, no matter what it is for.
 fn others_wait(tx: &dyn Tx, state: &Snapshot, actor: usize) -> Result<bool> {
     let mine = state.beliefs[actor].ticket.as_ref().map_or(i64::MAX, |(number, _)| *number);
     let live =
@@ -372,7 +372,7 @@ fn finish(
     let mut caller = credential(kernel, last, actor, task);
     let shown = caller.fence;
     if kernel.mutant == Some(Mutant::Unfenced) {
-        // Acts under the latest lease, whatever the caller presents.
+        // Acts under the latest lease, no matter which fence the caller presents.
         let resource = Resource::task(&kernel.scene.tasks[task]);
         if let Some(latest) = last.rows.leases.values().rfind(|lease| lease.resource == resource) {
             caller = Caller { process: caller.process, ..Caller::holding(latest) };

@@ -119,8 +119,8 @@ fn reserved(kernel: &Kernel, rows: &State, state: &Snapshot) -> Vec<(i64, usize)
     given_out(kernel, rows, state, live_queue(rows, state))
 }
 
-/// What is reserved for others when a process takes a task: it has the place of its ticket if that is for this task, and comes
-/// last otherwise.
+/// What is reserved for others when a process takes a task. The process counts at the position of its ticket if that is for
+/// this task, and last otherwise.
 fn reserved_for_others(
     kernel: &Kernel,
     rows: &State,
@@ -325,8 +325,8 @@ pub(crate) fn no_waiter_is_lost(kernel: &Kernel, state: &Snapshot) -> bool {
     })
 }
 
-/// Ready work that is reserved for no waiter is granted to a newcomer: a waiter that nothing can satisfy keeps nothing from
-/// others.
+/// Ready work that is not reserved for a waiter is granted to a newcomer, so a waiter that cannot be satisfied does not
+/// block others.
 pub(crate) fn no_waiter_starves_others(kernel: &Kernel, state: &Snapshot) -> bool {
     let Some(actor) = kernel.scene.roles.iter().position(|role| *role == Role::Newcomer) else { return true };
     let process = kernel.scene.callers[actor].process.as_ref().unwrap();

@@ -21,7 +21,7 @@ use snapshot::{Role, Scene, Snapshot};
 
 use crate::full;
 
-/// Limits on the disturbances.
+/// Which faults and actions the model explores.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     pub(crate) crashes: usize,
@@ -59,9 +59,9 @@ impl Seen {
 pub(crate) enum Mutant {
     /// A finish is accepted under any fence.
     Unfenced,
-    /// The first ticket keeps all later callers from any task, whatever it is for.
+    /// The first ticket keeps all later callers from any task, no matter what it is for.
     OneQueue,
-    /// As `OneQueue`, and a runner asks what is in the way by acquiring.
+    /// Like `OneQueue`, and a runner finds out what blocks it by trying to acquire.
     AskingAcquires,
 }
 

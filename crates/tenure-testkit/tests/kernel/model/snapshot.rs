@@ -36,7 +36,7 @@ pub(crate) enum Role {
     InEmptySection,
     /// Waits for any task.
     Any,
-    /// Looks for any task as a runner does: it claims one, or asks what is in the way and waits.
+    /// Looks for any task as a runner does: it claims one, or asks what blocks it and waits.
     Runner,
     /// Claims any task without waiting.
     Newcomer,

@@ -283,7 +283,7 @@ impl Naive {
             let Some(task) = ready.min_by_key(|task| order(*task)) else { return Answer::Nothing };
             match self.claim(actor, task).unwrap() {
                 Answer::Fence { fence, .. } => return Answer::Taken { task, fence },
-                // The section is open to the name, but another process of that name works in it.
+                // The section is held under the same name, but by another process.
                 _ if me.is_some() => me = None,
                 _ => return Answer::Nothing,
             }

@@ -129,7 +129,7 @@ impl Naive {
             self.leases[at].said = Some(to);
             self.leave_section(at, task);
         }
-        // The decision stands: the holder of an expired lease can no longer report.
+        // The override is final: the holder of an expired lease can no longer finish the task.
         let latest = self.leases.iter().rposition(|held| held.what == What::Task(task));
         if let Some(at) = latest.filter(|at| self.leases[*at].ended == Some(Why::Expired)) {
             self.leases[at].ended = Some(Why::Forced);

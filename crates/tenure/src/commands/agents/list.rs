@@ -25,12 +25,12 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> CommandResult<Answer> {
         text.line("No agents.");
     } else {
         let mut columns = vec![keep("AGENT"), cut("NAME"), keep("CLAIMS"), keep("LAST SEEN")];
-        // Few agents state them.
+        // Most agents have no capabilities, so the column is shown only if one has.
         let has_capabilities = agents.iter().any(|agent| !agent.capabilities.is_empty());
         columns.extend(has_capabilities.then(|| cut("CAPABILITIES")));
         let mut table = Table::new(columns);
         let (once, others): (Vec<&Agent>, Vec<&Agent>) = agents.iter().partition(|agent| is_throwaway(agent));
-        // A single one may be about to be used.
+        // A single throwaway agent is listed: it may be about to be used.
         let (once, others) =
             if once.len() < 2 { (Vec::new(), agents.iter().collect()) } else { (once, others) };
         for agent in others {

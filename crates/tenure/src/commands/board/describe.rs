@@ -1,4 +1,4 @@
-//! Changes the description of a task in the user's editor, while the board has lent it the terminal.
+//! Changes the description of a task in the user's editor, which uses the terminal in place of the board.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(super) struct Edited {
 pub(super) fn describe(reader: &Reader<'_, '_>, task: &TaskId) -> CommandResult<Option<Edited>> {
     let app = reader.app;
     let chosen = editor::choose(app)?;
-    // What the editor shows is read now, so the change is refused only if the task changes from now on.
+    // The text for the editor is read now, so the change is refused only if the task changes from now on.
     let detail = reader.task(task)?;
     let before = detail.task.description.trim_end().to_owned();
     let file = app.home()?.join(format!("description-{}.md", app.env.ids.hex8()));

@@ -1,10 +1,11 @@
-//! Where everything is on the screen. It depends on the size of the terminal only, so nothing moves while the board changes.
+//! Where everything is on the screen. The layout depends only on the size of the terminal, so nothing moves while the board
+//! changes.
 
 use ratatui_core::layout::{Position, Rect};
 
 use super::state::{Pane, Tab};
 
-/// From this size on, the project has a column of its own.
+/// From this size on, the project has its own column.
 const WIDE: (u16, u16) = (150, 30);
 /// Below this size nothing useful can be shown.
 pub(super) const SMALLEST: (u16, u16) = (40, 12);
@@ -19,7 +20,7 @@ pub(super) struct Areas {
     pub(super) head: Rect,
     /// The four lists, in the order of [`Pane::ALL`], each with its title.
     pub(super) panes: [Rect; 4],
-    /// What is selected, with the tabs as its title.
+    /// The details of the selected row, with the tabs as the title.
     pub(super) detail: Rect,
     /// The project, if the terminal is wide enough.
     pub(super) project: Option<Rect>,

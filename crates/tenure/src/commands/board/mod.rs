@@ -82,7 +82,7 @@ pub(crate) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<()> {
     let signals = TerminalSignals::listen().map_err(cannot)?;
     let mut state = State::new(identity.holder.clone());
     let look = Look { color: app.printer.render_options().color, times: app.local_time() };
-    // The first read is before the screen is taken, so that an error is printed as usual.
+    // The first read comes before the terminal is taken over, so that an error is printed as usual.
     let mut follower = Follower::new(&open.store, PAUSE);
     follower.begin_read()?;
     let reader = Reader { app: &*app, open: &open, identity: &identity, boards: BoardReader::default() };
@@ -101,7 +101,7 @@ pub(crate) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<()> {
         }
         let areas = Areas::of(screen.area().map_err(cannot)?);
         if areas.project.is_some() && !was_wide {
-            // The events are read only where they are shown.
+            // Events are read only if they are shown.
             reader.read_selected(&state, &mut scene);
         }
         was_wide = areas.project.is_some();
@@ -116,7 +116,8 @@ pub(crate) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<()> {
 
         let printing = output.as_ref().filter(|_| state.tab == Tab::Output && scene.is_printing());
         let output_pause = OUTPUT_PAUSE.saturating_sub(output_read_at.elapsed());
-        // Keys that were read together with an earlier one make the terminal's descriptor not readable.
+        // Keys that were already read together with an earlier one do not make the terminal's descriptor
+        // readable.
         let is_queued = event::poll(Duration::ZERO).map_err(cannot)?;
         let input: Option<BorrowedFd<'_>> = sys::terminal_input();
         let mut fds = vec![interrupts.fd(), signals.fd(), runs.fd()];
@@ -173,7 +174,7 @@ pub(crate) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<()> {
                 }
                 Some(Action::Describe(task)) => {
                     let edited = screen.lend(|| describe(&reader, &task)).map_err(cannot)?;
-                    // What was pressed there was for the editor.
+                    // Keys pressed in the meantime were for the editor.
                     interrupts.take();
                     signals.take_stop();
                     match edited {
@@ -185,7 +186,8 @@ pub(crate) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<()> {
                 }
                 None => {}
             }
-            // What a verb was typed for is what was on the screen.
+            // The remaining keys are handled after the new state was drawn, so that a verb applies to what is
+            // on the screen.
             if read {
                 break;
             }
@@ -215,7 +217,8 @@ pub(crate) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<()> {
             }
         } else {
             if woken.changed {
-                // It may be reported until the store is read. Keys stay responsive in the meantime.
+                // The change stays reported until the store is read, so this wait leaves it out. Keys stay
+                // responsive in the meantime.
                 tenure_runner::until_any(&fds, pause.min(TICK));
             }
             let selected = state.task(&scene.board).map(|task| task.id.clone());
@@ -257,8 +260,8 @@ impl Reader<'_, '_> {
         Ok(boards.task(app, open, identity, id.as_str(), EVENTS)?.1)
     }
 
-    /// The selected task, and the events of the project. What cannot be read is not shown; the next read of the board reports
-    /// the reason.
+    /// Reads the selected task and the events of the project. If that fails, they are not shown; the next read of the board
+    /// reports the reason.
     fn read_selected(&self, state: &State, scene: &mut Scene) {
         scene.detail = state.task(&scene.board).and_then(|task| self.task(&task.id).ok());
         let wide = sys::terminal_size().is_some_and(|(columns, rows)| {
@@ -270,7 +273,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Reads on in the log of the selected task.
+    /// Continues to read the log of the selected task.
     fn open_output(&self, output: &mut Option<Output>, scene: &mut Scene) {
         let Some(detail) = &scene.detail else {
             *output = None;

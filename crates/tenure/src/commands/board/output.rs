@@ -1,6 +1,6 @@
-//! What the agent of the selected task prints, read from the log of its attempt.
+//! The output of the selected task's agent, read from the log of its attempt.
 //!
-//! Memory is bounded: the last lines are kept.
+//! Memory is bounded: only the last lines are kept.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -32,7 +32,7 @@ struct Log {
     reader: LogReader,
     transcript: Transcript,
     watch: LogWatch,
-    /// The last read has left lines.
+    /// The last read did not reach the end of the log.
     has_more: bool,
 }
 
@@ -45,7 +45,8 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Opens the log of the newest attempt at the task, which is `newest` as far as the board knows.
+    /// Opens the log of the newest attempt at the task. `newest` is the newest attempt that the board knows
+    /// of.
     pub(super) fn open(
         open: &Open<'_>,
         task: &TaskName,
@@ -81,7 +82,7 @@ impl Output {
         self.task == *task && self.attempt.as_ref() == attempt
     }
 
-    /// Readable when the log has grown, if that is reported.
+    /// Readable when the log has grown; `None` if the system does not report that.
     pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.log.as_ref()?.watch.fd()
     }

@@ -1,4 +1,5 @@
-//! Runs a verb of the board as a command of this program, beside the board, which stays responsive.
+//! Runs a verb of the board as a command of this program, in a separate process, so that the board stays
+//! responsive.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -45,7 +46,8 @@ impl Verbs {
         self.results.try_iter().collect()
     }
 
-    /// Starts a command. It reads at most the file `input`, which is removed if the command succeeds, and cannot write to the terminal.
+    /// Starts a command, which cannot write to the terminal. `input` is its standard input, and is removed if the command
+    /// succeeds.
     pub(super) fn start(&self, args: Vec<String>, input: Option<PathBuf>) -> std::io::Result<()> {
         let mut command = Command::new(&self.binary);
         command.arg("-C").arg(&self.root);

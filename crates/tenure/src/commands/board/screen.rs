@@ -1,6 +1,6 @@
-//! The terminal while the board has it: the alternate screen, keys as they are pressed and, if wanted, the mouse.
+//! The terminal while the board uses it: the alternate screen, raw keys and, if enabled, the mouse.
 //!
-//! Guarantees: the terminal is as it was when the value is dropped, when the process panics, and while it is suspended.
+//! Guarantees: the terminal is restored when the value is dropped, when the process panics, and while it is suspended.
 
 use std::io::{self, Stdout, stdout};
 
@@ -77,7 +77,7 @@ fn enter(mouse: bool) -> io::Result<()> {
     entered.and(taken).inspect_err(|_| leave())
 }
 
-/// Each step is tried, whatever became of the others.
+/// Every step is tried, even if another one fails.
 fn leave() {
     let _ =
         execute!(stdout(), DisableMouseCapture, DisableBracketedPaste, LeaveAlternateScreen, cursor::Show);

@@ -39,7 +39,7 @@ impl TerminalSignals {
         self.pipe.as_fd()
     }
 
-    /// Whether the process is to stop. Forgets the signals so far.
+    /// Whether the process is to stop. Resets the flag and the descriptor.
     pub(super) fn take_stop(&self) -> bool {
         let mut buffer = [0; 64];
         let _ = (&self.pipe).read(&mut buffer);

@@ -1,6 +1,7 @@
 //! What the user of the board has chosen: the pane, the rows, the tab, and what is being typed.
 //!
-//! A selection follows its row when the board changes: it is kept by what the row is about, not by its number.
+//! A selection follows its row when the board changes, because rows are identified by their content and not by
+//! their position.
 
 use tenure_core::board::{
     Attention, Board, Group, GroupId, Held, Query, RunnerLine, TaskDetail, TaskLine, Waiting,
@@ -62,7 +63,7 @@ impl Tab {
     }
 }
 
-/// What a verb was begun for. It stays the same while the board changes.
+/// The target of a verb, fixed when the verb is begun, even if the board changes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Target {
     pub(super) task: Option<TaskLine>,
@@ -71,7 +72,7 @@ pub(super) struct Target {
     pub(super) runner: Option<String>,
 }
 
-/// What keys do.
+/// Determines what a key does.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Mode {
     Browse,
@@ -108,7 +109,7 @@ impl Notice {
     }
 }
 
-/// What a row is about, by which it is found again.
+/// Identifies a row, so that it is found again after the board has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum RowId {
     Task(TaskId),
@@ -249,7 +250,7 @@ impl State {
         rows(board, self.focus).get(self.selected(self.focus)).copied()
     }
 
-    /// What a verb on the selected row is for.
+    /// The target of a verb on the selected row.
     pub(super) fn target(&self, board: &Board) -> Target {
         let row = self.row(board);
         Target {
@@ -310,7 +311,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// Whether a task is being worked on, or nothing keeps one from being claimed.
+    /// Whether a task is being worked on or can be claimed.
     pub(super) fn is_moving(&self) -> bool {
         let mut held = self.board.held.rows.iter();
         self.board.moving || held.any(|held| held.lease.state == LeaseState::Live)

@@ -164,7 +164,7 @@ fn run(args: &[&str]) -> Action {
     Action::Run(args.iter().map(|word| (*word).to_owned()).collect())
 }
 
-/// The command with what the board shows of the task.
+/// The command, with the options that describe the task as the board shows it.
 fn run_as_shown(f: &Fixture, task: &str, args: &[&str]) -> Action {
     let found = f.task(task);
     let mut args: Vec<String> = args.iter().map(|word| (*word).to_owned()).collect();

@@ -191,7 +191,7 @@ fn toggle(state: &mut State, board: &Board) -> Option<Action> {
     }
 }
 
-/// Closes or opens the group of the selected row; `None` does whichever it is not.
+/// Closes or opens the group of the selected row; `None` toggles it.
 fn fold(state: &mut State, board: &Board, close: Option<bool>) -> Option<Action> {
     let (Row::Group(group) | Row::Task(_, group) | Row::More(_, group)) = state.row(board)? else {
         return None;
@@ -209,7 +209,7 @@ fn fold(state: &mut State, board: &Board, close: Option<bool>) -> Option<Action>
     Some(Action::Read)
 }
 
-/// Runs a verb, or asks what it needs first.
+/// Runs a verb, or first asks for the text or confirmation that it needs.
 fn begin(state: &mut State, board: &Board, verb: Verb) -> Option<Action> {
     let row = state.row(board);
     if !verb.applies(row, &state.me) {
@@ -238,7 +238,7 @@ fn begin(state: &mut State, board: &Board, verb: Verb) -> Option<Action> {
     }
 }
 
-/// What is in the field when a text is asked for.
+/// The initial text of the input field.
 fn first_text(verb: Verb, target: &Target) -> String {
     let task = target.task.as_ref().filter(|_| verb == Verb::Edit);
     task.map(|task| task.title.clone()).unwrap_or_default()

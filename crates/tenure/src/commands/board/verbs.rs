@@ -1,6 +1,6 @@
 //! The verbs of the board: their keys, when they apply, and the command that each one runs.
 //!
-//! A verb is an ordinary command of this program, so the board has no rights and no rules of its own.
+//! A verb is an ordinary command of this program, so the board has no special rights or rules.
 
 use tenure_core::board::TaskLine;
 use tenure_core::holder::Holder;
@@ -98,7 +98,7 @@ impl Verb {
         }
     }
 
-    /// What the verb does, for the help. Of two verbs that belong together, the first one explains both.
+    /// What the verb does, for the help. For a pair of related verbs, the first one explains both.
     pub(super) const fn meaning(self) -> Option<&'static str> {
         Some(match self {
             Self::Claim => "claim the task for yourself",
@@ -140,7 +140,7 @@ impl Verb {
     pub(super) fn applies(self, row: Option<Row<'_>>, me: &Holder) -> bool {
         match self {
             Self::Add | Self::Start => return true,
-            // A runner of another machine is stopped there.
+            // A runner on another machine can be stopped only there.
             Self::Stop => return row.and_then(Row::runner).is_some_and(|runner| runner.alive == Some(true)),
             _ => {}
         }
@@ -186,7 +186,7 @@ impl Verb {
         let key = task.key.as_str();
         let message = format!("--message={text}");
         let lease = task.lease.as_ref();
-        // What was on the screen: if the task is no longer like that, the command is refused.
+        // Describes the task as it is on the screen. If it has changed, the command is refused.
         let if_as_shown = |mut args: Vec<String>| {
             args.push(format!("{IF}updated-at={}", task.updated_at));
             args.extend(lease.map(|lease| format!("{IF}fence={}", lease.fence)));
@@ -200,13 +200,13 @@ impl Verb {
             Self::Claim => if_as_shown(owned(&["tasks", "claim", key])),
             Self::Done => under_lease(owned(&["tasks", "done", key])),
             Self::Release => under_lease(owned(&["tasks", "release", key])),
-            // The lease that is shown, so that a newer one is not ended.
+            // Names the lease that is shown, so that a newer one is not ended.
             Self::Evict => match lease {
                 Some(lease) => owned(&["locks", "release", lease.id.as_str(), "--force"]),
                 None => Vec::new(),
             },
             Self::Edit => if_as_shown(owned(&["tasks", "update", key, &format!("--title={text}")])),
-            // From standard input.
+            // The description is read from standard input.
             Self::Describe => if_as_shown(owned(&["tasks", "update", key, "--description=-"])),
             Self::Retry => if_as_shown(owned(&["tasks", "retry", key])),
             Self::Skip => if_as_shown(owned(&["tasks", "skip", key])),
@@ -218,7 +218,7 @@ impl Verb {
     }
 }
 
-/// How the options begin that compare the task with what was on the screen.
+/// The prefix of the options that compare the task with what was on the screen.
 const IF: &str = "--if-";
 
 /// The command as a person would type it.

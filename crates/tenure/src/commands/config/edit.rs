@@ -34,7 +34,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let (layer, path) = target(app, args.user)?;
     let editor = editor::choose(app)?;
     let before = read(&path)?;
-    // What the file was before the editor opened it decides whether it is trusted afterwards.
+    // Whether the edited file is trusted depends on its content before the edit.
     let paths = project(app)?.map(|project| project.paths).filter(|_| layer == Layer::Project);
     let old = Document::parse(before.as_deref().unwrap_or_default()).ok();
     let state =

@@ -51,7 +51,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
 /// A change of one file.
 pub(super) struct Change {
     pub(super) changed: bool,
-    /// The configuration with the change, which a dry run has not written.
+    /// The configuration with the change, even if a dry run has not written it.
     pub(super) effective: Config,
 }
 
@@ -88,7 +88,7 @@ pub(super) fn change(
     let document = Document::parse(&after).map_err(|e| Report::config(&e, Some(&file)))?;
     let paths = project(app)?.map(|project| project.paths);
     let reader = app.config_reader();
-    // The whole result is validated, also what does not count yet.
+    // The whole result is validated, including settings that are not trusted yet.
     let replacement = match layer {
         Layer::Project => Replacement::Project(&document, true),
         Layer::User => Replacement::User(&document),
@@ -96,7 +96,7 @@ pub(super) fn change(
     let mut effective = reader.read(paths.as_ref(), Some(replacement))?;
     let changed = after != before;
     if let (Layer::Project, Some(paths)) = (layer, &paths) {
-        // Of the text that is edited, not of what another process writes meanwhile.
+        // The trust of the text that is edited, not of what another process writes meanwhile.
         let old = Document::parse(&before).map_err(|e| Report::config(&e, Some(&file)))?;
         let state = trust::examine_document(app.env, paths, old).state;
         let mut counts = state == TrustState::Trusted;

@@ -42,7 +42,7 @@ pub(super) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<Answer> {
     Ok(note_ignored(&config, answer))
 }
 
-/// The file and line without its path, which `config path` shows; the variable or flag.
+/// The file name and line (`config path` shows the paths), or the variable or flag.
 fn place(origin: &Origin) -> String {
     match origin {
         Origin::Project { line, .. } => format!("project:{line}"),
@@ -51,7 +51,7 @@ fn place(origin: &Origin) -> String {
     }
 }
 
-/// Names the settings of the project's file that do not count, and why.
+/// Lists the ignored settings of the project's file, and why they are ignored.
 fn note_ignored(config: &Config, mut answer: Answer) -> Answer {
     let keys = |authority: Authority| -> Vec<&str> {
         let ignored = config.ignored.iter().filter(|setting| setting.authority == authority);

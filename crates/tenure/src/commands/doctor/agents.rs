@@ -29,12 +29,12 @@ pub(super) fn examine(app: &App<'_>, project: Option<&Project>, found: &mut Exam
     let reviewer = config.review.preset.clone().filter(|_| config.review.enabled);
     let mut wanted: Vec<String> = std::iter::once(config.runners.preset.clone()).chain(reviewer).collect();
     wanted.dedup();
-    // An agent follows the settings of the folder in which it is run, so it is asked something only where it could be started.
+    // An agent follows the settings of the folder in which it is run, so it is run only where it could be started.
     let trusted = project.is_some_and(|project| {
         trust::examine(app.env, &project.paths).is_ok_and(|examined| examined.allows_agents(app.env))
     });
     let source = PresetSource::of(&config, &root, path);
-    // Whether the permissions suit an agent is another question than whether it is there.
+    // Checks only whether the agent is installed, not whether its permissions are possible.
     let any = PresetSource { permissions: Permissions::Full, ..source };
     for name in preset::names(&config.presets) {
         let Ok(agent) = preset::resolve(name, &any) else { continue };
@@ -68,7 +68,7 @@ pub(super) fn examine(app: &App<'_>, project: Option<&Project>, found: &mut Exam
     }
 }
 
-/// Whether the sandbox that claude would use can be started: in some containers it cannot.
+/// Checks whether the sandbox that claude would use can be started. In some containers it cannot.
 fn sandbox(app: &App<'_>, agent: &AgentCommand, found: &mut Examination) {
     if let Some(sentence) = agent.unlimited() {
         found.checks.push(("agents", sentence));
@@ -93,7 +93,7 @@ fn sandbox(app: &App<'_>, agent: &AgentCommand, found: &mut Examination) {
 
 fn login(app: &App<'_>, agent: &AgentCommand, found: &mut Examination) {
     let Some(login) = &agent.agent.login else { return };
-    // An agent that does not answer is no finding: it may be an older version.
+    // An agent that does not answer is not reported: it may be an older version.
     let Some((status, _)) = run(app, &agent.program, login.check) else { return };
     if status.success() {
         found.checks.push(("agents", format!("{}: it is logged in", agent.preset)));

@@ -81,7 +81,8 @@ pub(super) fn examine(app: &mut App<'_>, project: &Project, found: &mut Examinat
 /// How far a recorded time may be in the future.
 const CLOCK_TOLERANCE: Duration = Duration::from_mins(1);
 
-/// A recorded time in the future shows that a wall clock is or was wrong: this one, or that of the process that wrote it.
+/// A recorded time in the future shows that a wall clock is or was wrong: this machine's, or that of the process that
+/// wrote the time.
 fn future(view: &dyn View) -> Result<Option<Finding>, Error> {
     let last = EventFilter { last: true, limit: 1, ..EventFilter::default() };
     let Some(event) = view.events(&last)?.pop() else { return Ok(None) };
@@ -98,7 +99,7 @@ fn future(view: &dyn View) -> Result<Option<Finding>, Error> {
 
 /// The store cannot be used, and what to do about it.
 fn unusable(report: Report, project: &Project) -> Finding {
-    // There may be no backup, so a damaged file is rather set aside.
+    // There may be no backup, so the hint suggests setting a damaged file aside.
     let hint = report
         .hints
         .into_iter()
@@ -247,7 +248,8 @@ fn repair(open: &Open<'_>, actor: &str) -> Result<(), Error> {
     open.store.check(true)?;
     let ctx = open.context();
     open.write(|tx| kernel::reconcile(tx, &ctx, actor))?;
-    // Found by reading and repaired one by one, so that no other writer waits for the whole examination.
+    // Violations are found in a read transaction and repaired one by one, so that other writers do not wait
+    // for the whole check.
     for violation in open.read(|view| kernel::check_invariants(view, &ctx))? {
         open.write(|tx| kernel::repair(tx, &ctx, &violation, actor))?;
     }

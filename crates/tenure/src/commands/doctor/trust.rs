@@ -25,7 +25,7 @@ pub(super) fn examine(app: &App<'_>, project: &Project, found: &mut Examination)
             found.findings.push(Finding::warning("configuration", sentence, hints::edit_config()));
         }
     }
-    // An invalid file is a finding of the store.
+    // An invalid file is reported by the check of the store.
     let Ok(examined) = trust::examine(app.env, &project.paths) else { return true };
     let sentence = match examined.state {
         _ if examined.allows_agents(app.env) => {

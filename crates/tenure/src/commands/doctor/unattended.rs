@@ -84,7 +84,7 @@ fn registry(
 fn timer(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut Examination) {
     let timers = match cron::timer_states(app, &Kind::ALL) {
         Ok(timers) => timers,
-        // Also covers an invalid configuration, which has a finding of the store.
+        // Also covers an invalid configuration, which the check of the store reports.
         Err(report) => {
             found.findings.push(Finding::problem("timer", report.message, hints::validate_config()));
             return;
@@ -129,7 +129,8 @@ fn timer(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut Examination) {
     }
 }
 
-/// The folder of a home with this project that macOS hides from programs that nobody has allowed to read it.
+/// The folder below `home` that contains this project and that macOS hides from programs without permission
+/// to read it.
 fn hidden_folder(home: &Path, root: &Path) -> Option<&'static str> {
     ["Desktop", "Documents", "Downloads", "Library/Mobile Documents"]
         .into_iter()

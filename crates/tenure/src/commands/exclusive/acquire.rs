@@ -88,7 +88,7 @@ pub(super) fn parent() -> CommandResult<u32> {
 }
 
 /// Acquires the lock and, with `--drain`, waits until no attempt is running.
-/// A refusal has the hint `again`, which waits.
+/// A refusal has the hint `again`: the same command with `--wait`.
 pub(super) fn take(
     app: &mut App<'_>,
     lock: &ExclusiveLock,
@@ -112,7 +112,7 @@ pub(super) fn take(
         Ok(Some(format!("attempt {} of {} since {since}{more}", first.id, first.resource)))
     });
     if drained.is_err() {
-        // Without the drain the lock is not wanted.
+        // If the drain fails, the lock is released.
         exclusion::release(&root, |folder| lock.release(folder)).map_err(failed)?;
     }
     drained
@@ -154,7 +154,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a wait lasts before it is reported.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// Waits until `obstacle` returns none. What it returns is reported after a second, and when it changes.
+/// Waits until `obstacle` returns `None`. The obstacle is reported after a second, and again when it changes.
 fn until(
     app: &mut App<'_>,
     patience: Duration,

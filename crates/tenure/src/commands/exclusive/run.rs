@@ -81,7 +81,7 @@ fn supervise(
         |e: std::io::Error| Report::new(ErrorCode::General, format!("cannot wait for the command: {e}"));
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let mut child = spawn(app, root, lock, command)?;
-    // Not collected yet, so the pid is the child's.
+    // The child is not reaped yet, so the pid is still its own.
     let Some(process) = Process::open(child.id()) else { return child.wait().map_err(broken) };
     let fds: Vec<_> = process.fd().into_iter().chain([interrupts.fd()]).collect();
     loop {
@@ -100,7 +100,7 @@ fn supervise(
 }
 
 /// Starts the command through `tenure start-exclusive`, which becomes the holder of the lock first, so that the lock lasts
-/// as long as the command, also if this process is killed. With `--json`, standard output is reserved for the JSON object, so
+/// as long as the command, even if this process is killed. With `--json`, standard output is reserved for the JSON object, so
 /// the command's goes to standard error.
 fn spawn(app: &App<'_>, root: &Path, lock: &ExclusiveLock, command: &[OsString]) -> CommandResult<Child> {
     let failed = |what: &str, e: std::io::Error| Report::new(ErrorCode::General, format!("{what}: {e}"));

@@ -1,4 +1,4 @@
-//! This process as one of those that work on a job: its identity, signals and doorbell, and running items.
+//! A process that works on a job: its identity, signals and doorbell, and how it runs items.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -127,7 +127,7 @@ impl<'a, 'o> McpHandler<'a, 'o> {
         self.end_lease(session, &args.task, args.fence, outcome, done)
     }
 
-    /// `done` is what the task is afterwards, for the text.
+    /// `done` describes the task afterwards, for the text.
     fn end_lease(
         &mut self,
         session: &Session,

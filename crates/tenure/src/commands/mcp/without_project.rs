@@ -1,5 +1,5 @@
-//! `tenure mcp` in a folder without a project. A client that has the server in its user-wide configuration starts it
-//! everywhere, so it serves, and answers each call with how to create a project.
+//! `tenure mcp` in a folder without a project. A client with the server in its user-wide configuration starts it in
+//! every folder. So it serves there too, and answers each call with how to create a project.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::handler::refusal;
 use crate::app::App;
 use crate::report::{CommandResult, Report};
 
-/// Serves until the client disconnects. `missing`: there is no project.
+/// Serves until the client disconnects. `missing` is the error that there is no project.
 pub(super) fn serve(app: &App<'_>, missing: Report) -> CommandResult<()> {
     let config = app.config(None)?;
     // No lease is ever held, so the store is never opened and the policy never used.

@@ -14,7 +14,7 @@ use crate::sys;
 use crate::text::Text;
 use crate::trust;
 
-/// The registered path of the project that was at `path`. It is found by its id, which a clone shares.
+/// The registered path of the project that was at `path`. It is found by its id, which a clone has too.
 pub(in crate::commands) fn moved_to<'a>(
     app: &App<'_>,
     path: &Path,

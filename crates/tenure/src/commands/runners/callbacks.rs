@@ -103,7 +103,7 @@ impl RunnerHost<'_> {
 }
 
 impl RunnerCallbacks for RunnerHost<'_> {
-    /// The runner keeps the configuration that it was started with. The files that it names may change, also by an agent.
+    /// The runner keeps the configuration that it was started with, but an agent may change the files that it names.
     fn check(&self) -> Result<()> {
         if self.trusted.files_are_unchanged(self.env) {
             return Ok(());
@@ -152,7 +152,7 @@ impl RunnerCallbacks for RunnerHost<'_> {
         if let Some(path) = self.path() {
             command.env("PATH", path);
         }
-        // The agent's commands use the store that the runner uses, whatever happens to the project's file meanwhile.
+        // The agent's commands use the same store as the runner, even if the project's file changes meanwhile.
         if let Some(url) = &self.config.store_url {
             command.env("TENURE_STORE", url);
         }
@@ -161,7 +161,7 @@ impl RunnerCallbacks for RunnerHost<'_> {
         Ok(command)
     }
 
-    /// Only of a built-in command it is known where the program is and what it reads.
+    /// Known only for a built-in command: a configured one may read its conversations from elsewhere.
     fn has_conversation(&self, preset: &str, conversation: &str) -> Option<bool> {
         let agent = self.resolve(preset).ok().filter(|agent| agent.granted.is_some())?;
         let variable = |name: &str| {
@@ -179,7 +179,7 @@ impl RunnerCallbacks for RunnerHost<'_> {
         let store = (self.open)()?;
         let id: &TaskId = &task.id;
         let (messages, events) = store.read(|view| {
-            // The messages that the claim has counted as shown, and those that came since.
+            // The messages that the claim has marked as shown, and those that were sent since.
             let messages = match &task.lease {
                 Some(lease) => kernel::notes(view, task, &lease.holder)?.messages,
                 None => Vec::new(),

@@ -1,5 +1,5 @@
-//! What has changed in the working tree since a task was claimed first, for its reviewer: commits, changes that are not committed,
-//! and new files that git does not know yet.
+//! The changes in the working tree since a task was first claimed, for its reviewer: commits, uncommitted changes, and
+//! untracked files.
 
 use std::io::Read;
 use std::path::Path;
@@ -18,8 +18,8 @@ const MAX_NEW_FILES: usize = 100;
 /// Maximum number of bytes that are read from a git command. A list of files may be longer than the diff that is shown.
 const MAX_READ: u64 = 1024 * 1024;
 
-/// How every diff begins. Without these options git runs programs that the repository's configuration names, or git in a
-/// submodule, whose configuration names others; the agent may have written both.
+/// The beginning of every diff command. Without these options, git would run programs named by the repository's
+/// configuration or by that of a submodule; the agent may have written both.
 const DIFF: [&str; 6] = [
     "diff",
     "--no-color",
@@ -35,11 +35,11 @@ const SETTINGS: [(&str, &str); 2] = [("core.fsmonitor", "false"), ("core.hooksPa
 /// `None` if the folder is not in a git repository.
 pub(super) fn since(folder: &Path, claimed_at: Timestamp) -> Option<String> {
     let git = Git { folder, settings: settings(folder)? };
-    // Git counts in whole seconds. A commit of the claim's own second may be a part of the work.
+    // Git counts in whole seconds, and a commit in the same second as the claim may be part of the work.
     let second = claimed_at.before(Duration::from_secs(1));
     let before = format!("--before={}", second.to_seconds());
     let base = git.run(&["rev-list", "-1", &before, "HEAD"]).filter(|base| !base.trim().is_empty());
-    // Every commit is younger than the claim, or there is none: compared with the empty tree.
+    // If every commit is younger than the claim, or there is none, the diff is against the empty tree.
     let base = base.or_else(|| git.run(&["hash-object", "-t", "tree", "/dev/null"]))?;
     let mut diff = git.run(&[&DIFF[..], &[base.trim()]].concat())?;
     let listed = git.run(&["ls-files", "--others", "--exclude-standard", "-z"]).unwrap_or_default();
@@ -73,7 +73,7 @@ fn was_written_since(file: &Path, time: Timestamp) -> bool {
     age >= u128::try_from(time.as_millis()).unwrap_or_default()
 }
 
-/// How git is run in a folder.
+/// Runs git in a folder.
 struct Git<'a> {
     folder: &'a Path,
     settings: Vec<(String, &'static str)>,
@@ -103,7 +103,8 @@ impl Git<'_> {
     fn run(&self, args: &[&str]) -> Option<String> {
         let mut git = Command::new("git");
         git.arg("-C").arg(self.folder).args(args);
-        // After those that the user has given in the same way. As arguments, a key could not contain an equals sign.
+        // Added after the settings that the user has passed in the same way. Not passed as arguments, because there
+        // a key could not contain an equals sign.
         let given = std::env::var("GIT_CONFIG_COUNT").ok().and_then(|count| count.parse().ok()).unwrap_or(0);
         git.env("GIT_CONFIG_COUNT", (given + self.settings.len()).to_string());
         for (number, (key, value)) in (given..).zip(&self.settings) {
@@ -112,7 +113,7 @@ impl Git<'_> {
         git.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = children::spawn(&mut git).ok()?;
         let mut output = Vec::new();
-        // The pipe is closed after the read, so git ends even if it has more to say.
+        // The pipe is closed after the read, so git ends even if it has more output.
         let read = child.stdout.take().map(|pipe| pipe.take(MAX_READ).read_to_end(&mut output));
         let status = child.wait().ok()?;
         let is_cut = matches!(read, Some(Ok(bytes)) if bytes as u64 == MAX_READ);

@@ -71,7 +71,8 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// For a replacement of a lost runner, and for a start from the board. `None` is the configured default.
+    /// The arguments for replacing a lost runner, or for a start from the board. `None` means the configured
+    /// default.
     pub(crate) fn replacement(section: Option<String>, preset: Option<String>) -> Self {
         Self { section, preset, ..Self::default() }
     }
@@ -88,7 +89,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     let options = options(app, &open, &args, app.env.ids.uuid())?;
     refuse_locked_out(app, &open)?;
     if !args.foreground && !args.detached {
-        // Otherwise its log has this.
+        // Otherwise the runner's log contains these sentences.
         for sentence in unlimited_agents(app, &open, &options) {
             app.printer.warn(&sentence);
         }
@@ -342,7 +343,8 @@ pub(super) fn serve(
     // Acquired before any lease and released after it.
     let _resume_lock = resume_lock::acquire(app, &options.session.id, how.force)?;
     let logs = app.env.home().unwrap_or_else(|| open.paths.folder()).join("runners").join("logs");
-    // The home belongs to all of the user's projects, so no project decides how long something is kept there.
+    // The home is shared by all of the user's projects, so the project's setting does not decide how long
+    // files are kept there.
     let own = app.config(None)?.runners;
     let now = app.env.clock.now();
     sweep(&logs, LogLimits { age: own.log_retention, total: own.log_total }, now);
@@ -400,7 +402,8 @@ pub(super) fn serve(
     let ran = daemon::run(&cx, &mut |runner| {
         if let Some(name) = how.first {
             printer.answer(name, &Answer::new(data(runner), Text::new()));
-            // The caller reads until end of file, and must not wait for the runner to end.
+            // The caller reads until end of file, so the streams are closed now. Otherwise it would wait for
+            // the runner to end.
             sys::leave_streams();
         }
     });

@@ -249,13 +249,15 @@ fn serve(
     }
 }
 
-/// The clock on which wake-ups remember until when a project is idle: the wall clock of one of them may be wrong.
+/// The clock for remembering until when a project is idle. The wall clock is not used, because that of another
+/// wake-up may be wrong.
 fn boot_time(env: &Env) -> SinceBoot {
     let wall = || SinceBoot { boot: String::new(), millis: env.clock.now().as_millis() };
     env.clock.since_boot().unwrap_or_else(wall)
 }
 
-/// Why nothing may be started in a project; `None` also if that cannot be found out, which opening it reports.
+/// Why nothing may be started in a project. Also `None` if trust cannot be determined; opening the project
+/// then reports the reason.
 fn untrusted_reason(app: &App<'_>, project: &Project) -> Option<String> {
     if let Err(report) = tracked::refuse(app.env, &project.paths) {
         return Some(report.message);
@@ -343,7 +345,8 @@ fn wake_up(
     Ok((verdict, rest))
 }
 
-/// Parks a preset that cannot be started as it is configured: no wake-up tries it again until that has changed.
+/// Parks a preset that cannot be started as configured, so that wake-up does not try it again until the
+/// configuration has changed.
 fn park(app: &App<'_>, open: &Open<'_>, unusable: &UnusablePreset, actor: &str) -> NotStarted {
     let (reason, code) = (unusable.error.reason(), ErrorCode::Config);
     if !app.global.dry_run {

@@ -27,8 +27,8 @@ const EVENTS: [HookedEvent; 4] = [
     HookedEvent { name: "SessionEnd", word: "session-end", timeout: 10 },
 ];
 
-/// The shell command of one event. It succeeds silently where tenure is missing or too old to know the hook, because the
-/// settings file may be committed and used on machines without tenure.
+/// The shell command of one event. It succeeds silently if tenure is missing or too old to have this command, because
+/// the settings file may be committed and used on machines without tenure.
 fn command(program: &str, event: &HookedEvent) -> String {
     format!("{} claude-hook {} 2>/dev/null || true", quote(program), event.word)
 }

@@ -1,4 +1,4 @@
-//! `tenure store adopt`: makes a copied folder a project of its own.
+//! `tenure store adopt`: makes a copied folder a separate project.
 
 use std::time::Duration;
 
@@ -42,7 +42,8 @@ pub(super) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<Answer> {
     let actor = app.identity(&IdentityArgs::default())?.holder.id;
     let ctx = open.context();
     let mut disowned = Disowned::default();
-    // First the configuration: if this is interrupted, the store is still a copy, and the command can be repeated.
+    // The configuration is changed first: if the command is interrupted, the store is still a copy, and the
+    // command can be repeated.
     let id = if app.global.dry_run { None } else { new_project_id(app, &open)? };
     store.adopt(&mut |tx| {
         disowned = kernel::disown(tx, &ctx, &actor)?;

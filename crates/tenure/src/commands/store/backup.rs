@@ -66,7 +66,7 @@ fn exists(file: &Path) -> Report {
 fn publish(copy: &Path, file: &Path, force: bool) -> CommandResult<()> {
     let failed = |e: &std::io::Error| Report::io(e, ErrorCode::General, "write", file);
     File::open(copy).and_then(|copy| copy.sync_all()).map_err(|e| failed(&e))?;
-    // A link never replaces a file.
+    // Unlike a rename, a hard link never replaces an existing file.
     let named = if force { std::fs::rename(copy, file) } else { std::fs::hard_link(copy, file) };
     match named {
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => return Err(exists(file)),

@@ -48,7 +48,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let mut options = app.store_options();
     options.dry_run = false;
     let backup = SqliteStore::open(&copy, options).map_err(|error| unusable(&file, error))?;
-    // A copy of a database can be read only, until it is adopted.
+    // A copy of a database is read-only until it is adopted.
     backup.adopt(&mut |_| Ok(()))?;
     let source = app.source(&project.paths, &config)?;
     let aside = if app.global.dry_run { None } else { source.set_damaged_aside()? };

@@ -28,7 +28,7 @@ impl Scratch {
     pub(super) fn copy_database(&self, file: &Path) -> CommandResult<PathBuf> {
         let copy = self.path("copy");
         std::fs::copy(file, &copy).map_err(|e| Report::io(&e, ErrorCode::General, "read", file))?;
-        // It has the mode of the original, which may be read-only.
+        // The copy has the mode of the original, which may be read-only.
         sys::make_writable(&copy).map_err(|e| Report::io(&e, ErrorCode::General, "write", &copy))?;
         let log = |file: &Path| {
             let mut name = OsString::from(file);

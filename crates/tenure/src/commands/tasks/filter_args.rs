@@ -26,7 +26,7 @@ pub(super) struct FilterArgs {
 }
 
 impl FilterArgs {
-    /// What `--status` says. Without it: every status.
+    /// The statuses that `--status` selects; every status without it.
     pub(super) fn wanted(&self) -> CommandResult<Wanted> {
         if self.status.is_empty() { Ok(Wanted::ALL) } else { list::wanted(&self.status) }
     }

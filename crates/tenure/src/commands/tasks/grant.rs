@@ -1,4 +1,4 @@
-//! The answer to a claim: the lease, its expiry, what there is to know about the task, and reminders.
+//! The answer to a claim: the lease, its expiry, details of the task, and reminders.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::report::CommandResult;
 use crate::shell_quote::quote;
 use crate::text::{Style, Text};
 
-/// `asked_ttl` is the time that the caller named; a lease that it held already keeps its own.
+/// `asked_ttl` is the ttl that the caller requested. A lease that the caller already held keeps its own ttl.
 pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool, asked_ttl: Option<Duration>) -> Answer {
     let now = app.env.clock.now();
     let key = &grant.task.key;

@@ -66,7 +66,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<()> {
         if let Some((watch, _)) = &mut following {
             watch.clear();
         }
-        // Asked before the rest is read: what an attempt printed is in its log when it ends.
+        // Checked before the rest of the log is read: when an attempt has ended, its whole output is in the
+        // log.
         let is_last = attempt.state == AttemptState::Ended;
         while let Some(line) = reader.next_line().map_err(|e| attempt_log::cannot_open(&e, &task, &path))? {
             output.line(app, &line);
@@ -98,7 +99,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<()> {
     Ok(())
 }
 
-/// The attempt as it is now. One that was deleted with its task has ended.
+/// The current state of the attempt. An attempt that was deleted with its task counts as ended.
 fn read_again(open: &Open<'_>, attempt: Attempt) -> CommandResult<Attempt> {
     let found = open.read(|view| view.attempts(&attempt.resource))?.into_iter().find(|a| a.id == attempt.id);
     Ok(found.unwrap_or(Attempt { state: AttemptState::Ended, ..attempt }))

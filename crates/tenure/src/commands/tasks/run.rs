@@ -60,9 +60,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     claim::join_if_anonymous(app, &mut identity);
     let surroundings = Surroundings::new(&open)?;
     let caller = |task: Option<&TaskName>| identity.claimant(task).with_process(surroundings.me.clone());
-    // Before the grant, so that no signal is missed while the task is held.
+    // Installed before the grant, so that no signal is missed while the task is held.
     let interrupts = Interrupts::listen().map_err(Report::from)?;
-    // The command does not see what is printed here.
+    // The command does not see the messages that a claim prints, so they do not count as shown.
     let mut terms = Terms { shows_notes: false, ..args.claim.terms(&open) };
     terms.doorbell = surroundings.doorbell_address();
     let patience = args.claim.patience(app, &open);
@@ -125,8 +125,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     tell(app, &granted, &attempt.unwrap_or_default(), ended)
 }
 
-/// The hook events of how the attempt ended. If the command finished the task itself, that command has delivered them; a lost
-/// lease is reported by the process that ended it.
+/// The hook events of how the attempt ended. If the command finished the task itself, the finishing command has delivered
+/// them; a lost lease is reported by the process that ended it.
 fn ending_contexts(app: &App<'_>, open: &Open<'_>, ended: &CommandEnd) -> Vec<HookContext> {
     let task = match ended {
         CommandEnd::Exited { reported: false, task, .. }

@@ -15,7 +15,7 @@ pub(super) struct SeenArgs {
 }
 
 impl SeenArgs {
-    /// What the task has to be like; `None` if any change is accepted.
+    /// The state that the task must have; `None` if the change does not depend on it.
     pub(super) fn seen(&self) -> Option<Seen> {
         Some(Seen { updated_at: self.if_updated_at?, fence: self.if_fence.map(Fence::new) })
     }

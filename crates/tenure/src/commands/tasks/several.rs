@@ -1,7 +1,7 @@
 //! Verbs that take several tasks.
 //!
-//! Each task is changed by itself, in a transaction of its own and in the given order. A task that is refused does not keep the
-//! others from being changed; the first refusal decides the error code and the exit code.
+//! Each task is changed in its own transaction, in the given order. A refusal does not prevent the other changes; the first
+//! refusal determines the error code and the exit code.
 
 use serde_json::{Value, json};
 

@@ -58,7 +58,7 @@ pub(crate) struct StatusChange<'a> {
     pub(crate) change: Change,
     pub(crate) message: Option<&'a str>,
     pub(crate) force: bool,
-    /// Refuse the change if the task is no longer like this.
+    /// Refuse the change if the task no longer has this state.
     pub(crate) seen: Option<&'a Seen>,
 }
 

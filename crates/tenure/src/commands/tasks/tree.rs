@@ -30,7 +30,7 @@ pub(crate) struct Args {
 const DEEPEST: usize = 8;
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
-    // As in `tasks list`, which leaves completed tasks out.
+    // The default is the same as that of `tasks list`, which leaves completed tasks out.
     let wanted = list::wanted(&args.filter.status)?;
     let open = app.open()?;
     let identity = app.identity(&IdentityArgs::default())?;

@@ -101,7 +101,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         let terms = Terms::new(open.config.locking.task_timeout);
         let request = ClaimRequest::Task(NamedTask::new(&args.task));
         let patience = app.default_patience(&open);
-        // In the transaction of the grant: an edit that is refused must not leave the task claimed.
+        // Edited in the transaction of the grant, so that a refused edit does not leave the task claimed.
         let then: &Then<'_> = &|tx, caller, grant| {
             if !edit.is_empty() {
                 grant.task = edit_task(tx, &ctx, caller, grant.task.id.as_str(), &edit)?;
@@ -161,7 +161,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     Ok(status_change::answer(app, &changed, app.past("Updated", "Would update")))
 }
 
-/// Edits one task and delivers the hooks. With `seen`, the edit is refused if the task is no longer like that.
+/// Edits one task and delivers the hooks. With `seen`, the edit is refused if the task no longer has that
+/// state.
 pub(crate) fn edit_one(
     app: &mut App<'_>,
     open: &Open<'_>,

@@ -60,7 +60,7 @@ pub(super) fn status_cell(app: &App<'_>, task: &Task) -> (Style, String) {
     (style(task.status), computed.unwrap_or(task.status.as_str()).to_owned())
 }
 
-/// What a task's status does not say: that it is blocked, or that its lease has lapsed.
+/// The computed state of a task, which its status does not show: blocked or lapsed.
 pub(crate) fn computed_state(task: &Task, now: Timestamp, judge: &dyn Judge) -> Option<&'static str> {
     let lapsed = task.lease.as_ref().is_some_and(|lease| lease.state(now, judge) != LeaseState::Live);
     match task.status {

@@ -10,7 +10,7 @@ use crate::text::{Style, Text};
 use crate::tracked;
 use crate::trust::{self, Examined};
 
-/// What would be run, reached and used, as a difference to what was trusted before.
+/// Describes what would be run, reached and used, as a difference from what was trusted before.
 pub(super) fn describe(app: &App<'_>, examined: &Examined) -> Text {
     let mut text = Text::new();
     let before = examined.record.as_ref().map(|record| &record.content);
@@ -44,7 +44,7 @@ pub(super) fn describe(app: &App<'_>, examined: &Examined) -> Text {
     text
 }
 
-/// A hash says nothing to a person, so a file is only named.
+/// A hash means nothing to a person, so only the name of a file is shown.
 fn describe_change(text: &mut Text, change: &TrustChange, is_difference: bool) {
     let is_file = change.is_file();
     let line = |value: &str| {
@@ -82,7 +82,8 @@ pub(super) fn ask(app: &mut App<'_>, examined: &Examined) -> CommandResult<bool>
     Ok(["y", "yes"].contains(&line.trim().to_ascii_lowercase().as_str()))
 }
 
-/// Refuses to start an agent in a project that is not trusted. A person at a terminal is asked first; true if so.
+/// Refuses to start an agent in a project that is not trusted. A person at a terminal is asked first; the
+/// flag is true if a person was asked and agreed.
 pub(in crate::commands) fn require(
     app: &mut App<'_>,
     paths: &ProjectPaths,
@@ -102,7 +103,7 @@ pub(in crate::commands) fn require(
 }
 
 /// After a change of the project's file by its user: records the new content if the old one was trusted. An agent never
-/// renews trust, and a content that was not trusted before stays so, because another process may have written it.
+/// renews trust, and content that was not trusted before stays untrusted, because another process may have written it.
 /// Returns whether the new content is trusted.
 pub(in crate::commands) fn restate(
     app: &mut App<'_>,

@@ -58,7 +58,7 @@ impl<'a, 'o> WebHandler<'a, 'o> {
         Ok(TaskPage { now, project, detail, is_mine, log: self.log(&name) })
     }
 
-    /// The end of the latest log. One that is on another machine is named with that machine.
+    /// The end of the latest log. A log on another machine is not read; the answer names that machine.
     fn log(&self, task: &TaskName) -> Log {
         let (attempt, path) = match attempt_log::find(self.open, task, None) {
             Ok(found) => found,
@@ -100,7 +100,7 @@ impl ProjectHandler for WebHandler<'_, '_> {
 
     fn live_log(&mut self, reference: &str) -> Result<Option<PathBuf>, Refusal> {
         let task = self.open.resolve(reference).map_err(Report::from).map_err(refusal)?;
-        // Why there is none is on the page.
+        // If there is no log, the page shows the reason.
         let found = attempt_log::find(self.open, &task, None).ok();
         Ok(found.filter(|(attempt, _)| attempt.state != AttemptState::Ended).map(|(_, path)| path))
     }

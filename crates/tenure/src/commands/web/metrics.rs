@@ -1,10 +1,10 @@
 //! The numbers of a project for `/metrics`, from its rows and its events.
 //!
-//! Totals count what the events tell since the project's first scrape. They are kept in a file of the server, together with the number of
+//! Totals count the events since the project's first scrape. They are kept in a file of the server, together with the number of
 //! the last event that was counted, so that they do not fall when the server is started again or old events are removed.
 //!
-//! Guaranteed: the first scrape after a start reads at most [`MOST_MISSED`] events, however long the history is. If more have
-//! happened since the last scrape, those before the newest are not counted.
+//! Guaranteed: the first scrape after a start reads at most [`MOST_MISSED`] events, regardless of the length of the history.
+//! If more have happened since the last scrape, only the newest are counted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -24,9 +24,9 @@ use crate::atomic;
 
 /// How many events are read at a time.
 const BATCH: u64 = 5_000;
-/// How many events that happened while no server ran are counted.
+/// The most events from the time without a server that are counted afterwards.
 const MOST_MISSED: u64 = 10_000;
-/// The most tasks for which the time is remembered since which they are free.
+/// The most tasks for which the time at which they became free is remembered.
 const MOST_FREE: usize = 10_000;
 
 const COUNTED: [EventKind; 5] = [
@@ -123,7 +123,7 @@ impl History {
         self.handoffs = saved.handoffs.clone();
     }
 
-    /// A failure has no consequence but totals that begin anew after the next start.
+    /// If this fails, the only consequence is that the totals begin anew after the next start.
     fn save(&self) {
         let (Some(store), Some(file)) = (&self.store, &self.file) else { return };
         let named = |map: &BTreeMap<&'static str, u64>| {
@@ -141,7 +141,7 @@ impl History {
             handoffs: self.handoffs.clone(),
         };
         let written = serde_json::to_string(&saved).map_err(std::io::Error::from).and_then(|text| {
-            // Several servers may have the same project. Each writes totals that belong together.
+            // Several servers may serve the same project. Each writes a consistent set of totals.
             atomic::write(file, &text, &std::process::id().to_string())
         });
         if let Err(error) = written {
@@ -199,7 +199,7 @@ impl History {
             EventKind::LeaseAcquired => {
                 self.takeovers +=
                     u64::from(event.detail.get("takenOverFrom").is_some_and(|from| !from.is_null()));
-                // Only a waiter is handed something; another caller came when it was free.
+                // Only a grant to a waiter is a hand-off. Any other caller found the task free.
                 let free = self.free_since.remove(&task);
                 if let (Some(free), Some(_)) = (free, event.detail.get("ticket")) {
                     self.handoffs.record(event.at.since(free).as_secs_f64());
@@ -231,7 +231,7 @@ impl History {
     }
 }
 
-/// What is counted of an attempt by an agent.
+/// The figures of one agent's attempt that are counted.
 #[derive(Debug)]
 struct EndedAttempt {
     ending: &'static str,
@@ -260,7 +260,7 @@ fn ended_attempts(view: &dyn View, events: &[Event]) -> Result<Vec<EndedAttempt>
     Ok(ended)
 }
 
-/// What is true now.
+/// The current values.
 fn current(view: &dyn View, judge: &dyn Judge) -> Result<Metrics> {
     let now = view.now();
     let tasks = TaskStatus::ALL.iter().map(|status| (status.as_str(), 0)).collect();

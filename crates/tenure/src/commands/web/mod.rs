@@ -46,7 +46,7 @@ pub(crate) struct Args {
     read_only: bool,
 }
 
-/// How many free ports of one address are tried, until one is free at its counterpart as well.
+/// How many free ports of one address are tried until one is also free at its counterpart.
 const PORTS_TRIED: usize = 16;
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
@@ -58,7 +58,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     let root = match app.find_from(&start) {
         Ok(project) => {
             let root = project.paths.root.clone();
-            // Reported here and now, instead of on a page.
+            // Opened now, so that an error is reported here instead of on a page.
             drop(app.open_at(project)?);
             Some(root)
         }
@@ -96,7 +96,7 @@ type Bound = (SocketAddr, Vec<TcpListener>);
 
 fn listen(wanted: Option<SocketAddr>, last: Option<u16>) -> CommandResult<Bound> {
     let local = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
-    // With the same port, pages that are open go on.
+    // With the same port as before, open pages keep working.
     let earlier = last.filter(|_| wanted.is_none()).and_then(|port| bind(local(port)).ok());
     if let Some(bound) = earlier {
         return Ok(bound);
@@ -113,8 +113,8 @@ fn listen(wanted: Option<SocketAddr>, last: Option<u16>) -> CommandResult<Bound>
     bound.map_err(|e| cannot_listen(wanted, &e))
 }
 
-/// Listens at the address. The server's name may lead to 127.0.0.1 and to ::1, so of these two both are used, with one port:
-/// otherwise another user of the machine could listen at the other one, and get codes and cookies.
+/// Listens at the address. The server's name may resolve to 127.0.0.1 or ::1, so for either of them both are used, with the
+/// same port: otherwise another user of the machine could listen at the other one and receive codes and cookies.
 fn bind(address: SocketAddr) -> io::Result<Bound> {
     let first = TcpListener::bind(address)?;
     let bound = first.local_addr()?;
@@ -136,15 +136,15 @@ fn cannot_listen(address: Option<SocketAddr>, error: &io::Error) -> Report {
     Report::new(ErrorCode::General, format!("cannot listen{at}: {error}")).hint(hints::choose_web_port())
 }
 
-/// A name of its own, because browsers send cookies to every port of a name, and agents start servers on other ports. Where such
-/// names do not resolve, the numeric address.
+/// Gives the server a unique name, because browsers send cookies to every port of a name, and agents start servers on other
+/// ports. Uses the numeric address where such names do not resolve.
 fn address_of(name: &str, numeric: SocketAddr) -> Address {
     let cookie = format!("tenure-{name}");
     let named = format!("tenure-{name}.localhost:{}", numeric.port());
     let is_loopback = |found: SocketAddr| found.ip().is_loopback();
     let resolves = sys::BROWSERS_KNOW_LOCALHOST
         || named.to_socket_addrs().is_ok_and(|mut found| found.len() > 0 && found.all(is_loopback));
-    // Names of localhost lead to 127.0.0.1 or ::1.
+    // Names below `localhost` resolve to 127.0.0.1 or ::1.
     let is_usual = ["127.0.0.1", "::1"].contains(&numeric.ip().to_string().as_str());
     let numeric = numeric.to_string();
     Address { authority: if resolves && is_usual { named } else { numeric.clone() }, numeric, cookie }
@@ -169,12 +169,13 @@ struct Link {
 }
 
 impl Link {
-    /// The code is behind the `#`, which browsers send to no server.
+    /// The code is in the fragment after `#`, which browsers never send to a server.
     fn new_link(&self) -> String {
         format!("{}/login#{}", self.url, self.sessions.issue_code())
     }
 
-    /// A page that sends a code by itself, for a browser to open: a link would be among the arguments, which other users can see.
+    /// A page that submits a code by itself, for a browser to open. A link would be visible to other users among the browser's
+    /// arguments.
     fn page(&self) -> String {
         format!(
             "<!doctype html>\n<meta charset=\"utf-8\">\n<title>tenure</title>\n\
@@ -228,7 +229,7 @@ fn print_links(link: Link) {
     });
 }
 
-/// The file is of no use after the code has expired.
+/// Removes the file once the code has expired.
 fn remove_later(page: PathBuf) {
     std::thread::spawn(move || {
         std::thread::sleep(tenure_serve::web::CODE_LIFE);
@@ -247,7 +248,7 @@ fn show_in_browser(app: &App<'_>, page: &Path) -> Result<(), String> {
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null());
     let child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
-    // An opener ends at once, a browser when it is closed.
+    // An opener exits at once, a browser only when it is closed.
     reap_later(child);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The projects of this machine for the board: which there are, which may be opened, and the threads that serve them.
 //!
-//! Guaranteed: a project that no person has trusted, one of another user, and one that is missing are not opened, except the
-//! project in whose folder the server was started, whose store every other command opens as well. A request is served with the settings
+//! Guaranteed: a project that is not trusted, belongs to another user or is missing is not opened. The exception is the project
+//! in whose folder the server was started: every other command opens its store as well. A request is served with the settings
 //! and the trust that the project has when the request is served.
 
 use std::cell::OnceCell;
@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How often a follower checks whether the project's settings and trust are still the same.
 const RECHECK: Duration = Duration::from_secs(5);
 
-/// Variables that say who the caller of a command is. A person at a browser is none of these.
+/// Variables that identify the caller of a command. They do not apply to a person at a browser.
 const IDENTITIES: [&str; 5] =
     ["TENURE_AGENT", "TENURE_LEASE", "TENURE_FENCE", "TENURE_TASK_ID", "TENURE_ATTEMPT"];
 
@@ -44,7 +44,7 @@ pub(super) struct MachineProjects {
     own: Option<PathBuf>,
 }
 
-/// The name of a project in addresses.
+/// The name of a project in URLs.
 pub(super) fn slug(root: &Path) -> String {
     TrustRecord::file_name(&root.to_string_lossy()).chars().take(12).collect()
 }
@@ -55,7 +55,8 @@ impl MachineProjects {
         for name in IDENTITIES {
             env.vars.remove(std::ffi::OsStr::new(name));
         }
-        // The actor of changes is `USER@HOST:web`. No question can be asked, so trust cannot be given.
+        // The actor of changes is `USER@HOST:web`. The server cannot ask a question, so trust cannot be given
+        // here.
         env.terminal = Some("web".to_owned());
         env.terminal_leader = None;
         env.input_is_terminal = false;
@@ -73,7 +74,7 @@ impl MachineProjects {
         body(&mut app)
     }
 
-    /// The project with this name in addresses, if it may be opened.
+    /// The project with this name in URLs, if it may be opened.
     fn root(&self, slug: &str) -> CommandResult<PathBuf> {
         let found = self.rows().into_iter().find(|(_, row)| row.slug == slug);
         match found {
@@ -125,7 +126,7 @@ impl MachineProjects {
         ProjectRow { slug: slug(path), name, path: path.to_string_lossy().into_owned(), closed, hint }
     }
 
-    /// Why the project is not opened, and the command that helps. Its store is not touched.
+    /// Why the project is not opened, and the command that solves this. Its store is not touched.
     fn why_closed(&self, app: &App<'_>, path: &Path) -> Option<(String, Option<String>)> {
         let quoted = quote(&path.to_string_lossy());
         let Some(project) = app.project_at(path) else {
@@ -178,7 +179,8 @@ impl Projects for MachineProjects {
                     if checked.elapsed() >= RECHECK {
                         checked = Instant::now();
                         if !self.is_current(&root, &open.config) {
-                            // The pages read again, and the project is opened and followed again if that is allowed.
+                            // Makes the pages read again, which opens and follows the project again if that is
+                            // allowed.
                             following.changed();
                             return;
                         }

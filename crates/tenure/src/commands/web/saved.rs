@@ -1,7 +1,8 @@
 //! What a server of the board keeps for the next one, in `~/.tenure/web/`: its name and port, so that open pages find it again, the
 //! hashes of its sessions, and the token for `/metrics`.
 //!
-//! Guaranteed: a file has one server at a time. A further server of the same project has a file, and so a name, of its own.
+//! Guaranteed: a file has one server at a time. Another server of the same project gets a separate file, and therefore
+//! another name.
 
 use std::fs::{self, File, TryLockError};
 use std::io;

@@ -82,7 +82,7 @@ impl WebHandler<'_, '_> {
         }
     }
 
-    /// Only what differs is an edit.
+    /// Changes only the fields that differ.
     fn edit(&mut self, name: &TaskName, mut edit: EditTask, seen: &Seen) -> CommandResult<String> {
         let now = self.open.read(|view| {
             let viewer = self.open.viewer(view, &self.identity)?;

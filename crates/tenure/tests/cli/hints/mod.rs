@@ -1,6 +1,6 @@
 //! Hints work where they are given: every hint of the table in `tenure_core::hints` has a scenario here. A scenario is a few lines of
-//! shell in a fresh project. The last one makes the program give the hint, and the suggested command is then run in the same
-//! place, with the same variables.
+//! shell in a fresh project. The last line makes the program print the hint. The suggested command is then run in the same
+//! folder, with the same variables.
 
 mod scenarios;
 
@@ -19,7 +19,7 @@ use scenarios::{GROUPS, Scenario};
 
 const SUITE: Suite = Suite { binary: env!("CARGO_BIN_EXE_tenure"), store: StoreKind::Sqlite };
 
-/// What each part of a scenario begins with. `$HERE` is a folder for what the scenario keeps between its parts.
+/// The beginning of each part of a scenario. `$HERE` is a folder for files that are kept between the parts.
 const PRELUDE: &str = r#"
 # Writes a program: its name and its text.
 program() { printf '#!/bin/sh\n%s\n' "$2" >"$HERE/../bin/$1"; chmod +x "$HERE/../bin/$1"; }
@@ -56,7 +56,7 @@ impl Stage {
         Self { project, server }
     }
 
-    /// A part of a scenario, in the folder and with the variables that the parts before have left.
+    /// Runs a part of a scenario, with the folder and the variables as the previous parts left them.
     fn shell(&self, program: &str, args: &[&str]) -> Command {
         let mut command = Command::new(program);
         self.project.surround(&mut command);
@@ -203,7 +203,7 @@ fn every_hint_has_a_scenario() {
     assert!(missing.is_empty(), "hints without a scenario in tests/cli/hints/scenarios.rs: {missing:?}");
 }
 
-/// The crates whose errors reach users, and `doctor`, suggest commands through the table only.
+/// The crates whose errors reach users, and `doctor`, suggest commands only through the table.
 #[test]
 fn no_message_of_the_stores_names_a_command_beside_the_table() {
     /// Not suggestions: what an exported file says about itself, and a state that comes with a hint.

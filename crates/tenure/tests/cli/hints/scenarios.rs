@@ -1,6 +1,6 @@
-//! The scenarios of all hints, by theme. More than one scenario of a hint is for the further places that give it.
+//! The scenarios of all hints, by theme. A hint that is given in several places has several scenarios.
 
-/// How a hint comes about, and how its command is run.
+/// How a hint is triggered, and how its command is run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scenario {
     /// The hint's name in `src/hints.rs`.

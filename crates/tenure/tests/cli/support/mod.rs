@@ -45,7 +45,8 @@ impl TestEnv {
         let mut vars: BTreeMap<OsString, OsString> = [("HOME", "home"), ("XDG_RUNTIME_DIR", "run")]
             .map(|(name, below)| (OsString::from(name), root.join(below).into_os_string()))
             .into();
-        // Tests write configurations by hand; those about trust remove it.
+        // Tests edit configurations by hand, so they trust every project. Tests about trust remove this
+        // variable.
         vars.insert("TENURE_TRUST".into(), "1".into());
         vars.insert("TZ".into(), "UTC".into());
         let env = Env {

@@ -117,7 +117,7 @@ fn a_change_of_a_task_that_is_no_longer_as_it_was_shown_is_refused() {
         vec!["claim", "OPEN", "--agent", "ann", &open],
         vec!["update", "OPEN", "--title", "Mine", &open],
         vec!["update", "OPEN", "--status", "completed", &open],
-        // The lease that was open is not among what was shown.
+        // The options do not name the open lease, so it was not shown to the caller.
         vec!["skip", "HELD", "--agent", "bob", &held],
         vec!["skip", "HELD", "--agent", "bob", &held, "--if-fence=99"],
     ] {

@@ -69,7 +69,7 @@ fn an_imported_task_is_found_among_many_of_another_title() {
     env.write("work/PLAN.md", "# Plan\n\n- [ ] Once\n");
     env.ok(&["tasks", "import", "many.md"]);
     env.ok(&["tasks", "import", "PLAN.md"]);
-    // A task of the other title, which is new in this file.
+    // A task with the other title, which is new in this file.
     env.write("work/PLAN.md", "# Plan\n\n- [ ] Again\n- [ ] Once\n");
     let refused = env.json(&["tasks", "import", "PLAN.md"]);
     assert!(refused.message().contains("\"Once\" was already imported"), "{refused}");

@@ -1,4 +1,4 @@
-//! What is selected: a task with its tabs, or what else a row is about.
+//! The details of the selected row: a task with its tabs, or another kind of row.
 
 use ratatui_core::style::Modifier;
 use ratatui_core::terminal::Frame;

@@ -63,7 +63,7 @@ fn typed(prompt: &str, text: &str, width: usize, look: &Look) -> Line<'static> {
 /// The verbs, always in the same places. Those that the selection does not allow are dim.
 pub(super) fn keys(frame: &mut Frame<'_>, area: Rect, scene: &Scene, state: &State, look: &Look) {
     let row = state.row(&scene.board);
-    // On a narrow terminal a word begins with its key.
+    // On a narrow terminal, a key that is the first letter of its label is not printed separately.
     let is_wide = usize::from(area.width) >= 112;
     let mut lines = vec![Line::default()];
     let mut add = |key: char, label: &str, applies: bool| {

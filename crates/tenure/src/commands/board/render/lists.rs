@@ -59,7 +59,7 @@ fn empty(pane: Pane, state: &State) -> &'static str {
     }
 }
 
-/// The rule of the pane with the focus is heavy, so that it is visible without colour.
+/// The pane with the focus has a heavy rule, so that the focus is visible without colour.
 fn title(width: usize, pane: Pane, scene: &Scene, state: &State, look: &Look) -> Line<'static> {
     let board = &scene.board;
     let number = pane.index() + 1;
@@ -227,7 +227,7 @@ fn task_line(task: &TaskLine, look: &Look, now: Timestamp, width: usize) -> Line
     let tail_width = unicode_width::UnicodeWidthStr::width(tail.as_str());
     let key = cell(&task.key, 5.max(task.key.len().min(12)));
     let room = width.saturating_sub(7 + key.len());
-    // The title is more important than the rest.
+    // If there is little room, the title is more important than the rest.
     let tail = if room < tail_width + 12 { String::new() } else { tail };
     let room = room.saturating_sub(unicode_width::UnicodeWidthStr::width(tail.as_str()));
     let is_over = task.status.is_finished();

@@ -12,7 +12,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use crate::local_time::LocalTime;
 use crate::table::cut_to;
 
-/// How things look to this user.
+/// The colours and the time zone of this user.
 #[derive(Debug, Clone)]
 pub(in crate::commands::board) struct Look {
     pub(in crate::commands::board) color: bool,
@@ -105,7 +105,7 @@ pub(super) fn span_of(duration: Duration) -> String {
     }
 }
 
-/// One character for a status. A pending task that is ready and one that is blocked differ.
+/// One character for a status. Blocked pending tasks have a different one.
 pub(super) fn mark(status: TaskStatus, is_blocked: bool) -> (char, Tone) {
     match status {
         TaskStatus::Pending if is_blocked => ('·', Tone::Dim),

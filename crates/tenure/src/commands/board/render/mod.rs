@@ -1,7 +1,7 @@
 //! Draws the board. Pure: the same scene, state and time give the same screen.
 //!
-//! Guarantees: stored text cannot move the cursor or colour the screen, because every cell is escaped; no colour is assumed of
-//! the terminal's background, and without colour nothing is lost.
+//! Guarantees: stored text cannot move the cursor or colour the screen, because every cell is escaped; no background colour of
+//! the terminal is assumed, and no information depends on colour.
 
 mod detail;
 mod foot;
@@ -108,7 +108,7 @@ fn titled(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'stati
     put(frame, below_title(area), &lines);
 }
 
-/// A line after a gap to the rule on its left.
+/// A line with a gap between it and the rule on its left.
 fn indented(mut line: Line<'static>) -> Line<'static> {
     line.spans.insert(0, Span::raw(" "));
     line

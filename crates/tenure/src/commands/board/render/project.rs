@@ -21,7 +21,7 @@ pub(super) fn lines(scene: &Scene, look: &Look, now: Timestamp, width: usize) ->
     if let Some(lock) = &board.project.exclusive {
         lines.extend(look.wrapped(Tone::Bad, lock, 0, width));
     }
-    // The held tasks have a list of their own.
+    // Held tasks have their own list.
     for reason in board.reasons.iter().filter(|reason| !matches!(reason.kind, "held" | "lapsed")).take(6) {
         lines.extend(look.wrapped(Tone::Plain, &reason.sentence, 0, width));
         if let Some(hint) = &reason.hint {
