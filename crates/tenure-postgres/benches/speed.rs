@@ -22,7 +22,7 @@ use tenure_core::holder::{Caller, Holder, Incarnation};
 use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Finish, Grant, Terms, Verdict, Waiter};
 use tenure_core::lease::Resource;
-use tenure_core::store::{ClaimHint, ClaimTarget, Durability, Hint, Store, TaskLookup};
+use tenure_core::store::{ClaimHint, ClaimTarget, Durability, Store, StoreHint, TaskLookup};
 use tenure_postgres::PostgresStore;
 use tenure_testkit::fixture::{fresh_project, new_task};
 use tenure_testkit::postgres::Cluster;
@@ -383,7 +383,7 @@ fn idle_waiters(cluster: &Cluster, count: usize, share_machine: bool) -> f64 {
                 while !over.load(Ordering::Relaxed) {
                     assert!(store.refresh_ticket(number, &resource).unwrap().is_some());
                     if share_machine {
-                        store.hint(Hint::Sleeps);
+                        store.hint(StoreHint::Sleeps);
                     }
                     std::thread::sleep(Duration::from_secs(5));
                 }

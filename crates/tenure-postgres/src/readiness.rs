@@ -4,7 +4,7 @@
 //! A condition has a cost even if no row meets it, so a query leaves out those that cannot apply ([`MayExist`]).
 
 use tenure_core::holder::Incarnation;
-use tenure_core::store::{Contents, Dialect, OpenLease};
+use tenure_core::store::{Dialect, OpenLease, ProjectContents};
 use tokio_postgres::Row;
 
 use crate::connection::Sql;
@@ -90,7 +90,7 @@ pub(crate) fn of_this_boot() -> String {
     format!("AND process >= '{quoted},' AND process < '{quoted}-'")
 }
 
-impl From<MayExist> for Contents {
+impl From<MayExist> for ProjectContents {
     fn from(may_exist: MayExist) -> Self {
         Self { held_sections: may_exist.section_leases, ordered_sections: may_exist.section_deps }
     }

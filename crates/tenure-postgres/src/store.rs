@@ -10,7 +10,7 @@ use tenure_core::hints;
 use tenure_core::holder::Holder;
 use tenure_core::id::{Ids, RandomIds, StoreId};
 use tenure_core::lease::{Lease, Resource};
-use tenure_core::store::{ClaimHint, ClaimTarget, Defect, Durability, Hint, Store, Tx, View};
+use tenure_core::store::{ClaimHint, ClaimTarget, Defect, Durability, Store, StoreHint, Tx, View};
 use tenure_core::{Clock, Error, Result, Timestamp};
 use tokio::runtime::{Builder, Runtime};
 use uuid::Uuid;
@@ -328,11 +328,11 @@ impl Store for PostgresStore {
         Ok(Some((now, Lease::read_joined(&PgRow(&row), 1)?)))
     }
 
-    fn hint(&self, hint: Hint) {
+    fn hint(&self, hint: StoreHint) {
         match hint {
-            Hint::Sleeps => self.begin_sleep(),
-            Hint::GrantExpected => self.rehearse_claim(),
-            Hint::EndsWithProcess => {}
+            StoreHint::Sleeps => self.begin_sleep(),
+            StoreHint::GrantExpected => self.rehearse_claim(),
+            StoreHint::EndsWithProcess => {}
         }
     }
 

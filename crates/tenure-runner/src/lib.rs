@@ -74,7 +74,7 @@ pub use program::ProgramError;
 pub use reap::{Reaped, Scope, reap_attempts, reap_earlier_attempts};
 pub use run_log::RunLog;
 pub use supervise::{
-    AttemptRecorder, CommandEnd, Exit, LimitCheck, Limits, Signals, Supervised, Supervision, Verdict,
+    AttemptRecorder, CommandEnd, Exit, LimitCheck, Limits, OutputVerdict, Signals, Supervised, Supervision,
     pass_proof, supervise,
 };
 pub use sys::{

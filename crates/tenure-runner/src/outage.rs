@@ -61,7 +61,7 @@ impl fmt::Debug for Outage<'_> {
 }
 
 /// How the write of an outcome ended.
-pub(crate) enum Written<T> {
+pub(crate) enum OutcomeWrite<T> {
     /// The store has answered.
     Answered(T),
     /// The outcome was not written, for this reason. It is kept outside the store, unless that failed and was
@@ -79,7 +79,7 @@ pub(crate) fn write_outcome<T>(
     outage: &Outage<'_>,
     mut stop: impl FnMut(Duration) -> bool,
     mut write: impl FnMut() -> Result<T>,
-) -> Written<T> {
+) -> OutcomeWrite<T> {
     let keep = || {
         if let Err(error) = outcomes.keep(outcome) {
             (outage.say)(&format!("The outcome cannot be kept outside the store: {error}"));
@@ -96,26 +96,26 @@ pub(crate) fn write_outcome<T>(
         });
         let written = loop {
             match write() {
-                Ok(value) => break Written::Answered(value),
+                Ok(value) => break OutcomeWrite::Answered(value),
                 Err(error) if is_outage(&error) => {
                     outage.began(&error);
                     if stop(RETRY) {
-                        break Written::Kept(error);
+                        break OutcomeWrite::Kept(error);
                     }
                 }
-                Err(error) => break Written::Kept(error),
+                Err(error) => break OutcomeWrite::Kept(error),
             }
         };
         drop(answered);
         let kept = keeper.join().unwrap_or(false);
         match &written {
-            Written::Answered(_) => {
+            OutcomeWrite::Answered(_) => {
                 outage.over();
                 // An earlier call may have kept the outcome.
                 outcomes.forget(outcome.fence);
             }
-            Written::Kept(_) if !kept => keep(),
-            Written::Kept(_) => {}
+            OutcomeWrite::Kept(_) if !kept => keep(),
+            OutcomeWrite::Kept(_) => {}
         }
         written
     })

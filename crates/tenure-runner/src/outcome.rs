@@ -13,8 +13,8 @@ use tenure_core::{Error, Result};
 use crate::agents::ProcessEnd;
 use crate::database::DatabaseFile;
 use crate::heartbeat::{LeaseLoss, is_finished};
-use crate::outage::{Written, write_outcome};
-use crate::supervise::{CommandEnd, Exit, LimitCheck, Supervision, Verdict};
+use crate::outage::{OutcomeWrite, write_outcome};
+use crate::supervise::{CommandEnd, Exit, LimitCheck, OutputVerdict, Supervision};
 use crate::wait::until_any;
 
 /// How an attempt ended, as the supervisor saw it.
@@ -79,8 +79,8 @@ pub(crate) fn conclude(
         }
     };
     match write_outcome(s.exec.ctx.outcomes, &kept, s.outage, stop, write) {
-        Written::Answered(recorded) => ended(recorded, end),
-        Written::Kept(error) => {
+        OutcomeWrite::Answered(recorded) => ended(recorded, end),
+        OutcomeWrite::Kept(error) => {
             let exit = match end {
                 AttemptEnd::Exited(exit) => Some(exit),
                 AttemptEnd::NotStarted { exit, .. } => Some(Exit::Code(exit.into())),
@@ -136,7 +136,7 @@ fn record(
     caller: &Caller,
     attempt: &Attempt,
     end: &AttemptEnd,
-    verdict: Option<&Verdict>,
+    verdict: Option<&OutputVerdict>,
     all_gone: bool,
 ) -> Result<Recorded> {
     let not_started = match end {
@@ -199,7 +199,7 @@ fn reported_task(tx: &dyn Tx, s: &Supervision<'_>, caller: &Caller) -> Result<Op
 fn judge(
     s: &Supervision<'_>,
     end: &AttemptEnd,
-    verdict: Option<&Verdict>,
+    verdict: Option<&OutputVerdict>,
     not_started: Option<&str>,
 ) -> AttemptResult {
     if let Some(why) = not_started {

@@ -91,7 +91,7 @@ pub trait Limits: Sync {
     fn check(&self) -> LimitCheck;
 
     /// What the work led to, as far as its output tells. Called once, after it has ended. `why`: how it ended.
-    fn verdict(&self, end: ProcessEnd, why: &str) -> Option<Verdict> {
+    fn verdict(&self, end: ProcessEnd, why: &str) -> Option<OutputVerdict> {
         let _ = (end, why);
         None
     }
@@ -99,7 +99,7 @@ pub trait Limits: Sync {
 
 /// What the output of the work tells about its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct OutputVerdict {
     pub result: AttemptResult,
     /// Why the work ended, as a sentence for people.
     pub reason: String,

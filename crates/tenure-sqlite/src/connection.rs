@@ -9,7 +9,9 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ToSql};
 use tenure_core::id::StoreId;
-use tenure_core::store::{Defect, Dialect, Durability, Hint, Store, Tx, TxState, View, grant_statements};
+use tenure_core::store::{
+    Defect, Dialect, Durability, Store, StoreHint, Tx, TxState, View, grant_statements,
+};
 use tenure_core::{Clock, Error, Result};
 use tenure_lock::{KnownFile, Presence};
 
@@ -211,11 +213,11 @@ impl Store for SqliteStore {
         self.inside(durability, &mut |tx| body(tx))
     }
 
-    fn hint(&self, hint: Hint) {
+    fn hint(&self, hint: StoreHint) {
         match hint {
-            Hint::EndsWithProcess => self.conn.leave_open(),
-            Hint::GrantExpected => self.prepare_grant(),
-            Hint::Sleeps => {}
+            StoreHint::EndsWithProcess => self.conn.leave_open(),
+            StoreHint::GrantExpected => self.prepare_grant(),
+            StoreHint::Sleeps => {}
         }
     }
 

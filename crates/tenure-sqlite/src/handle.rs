@@ -32,7 +32,7 @@ struct LeftOpen {
 static LEFT_OPEN: Mutex<Vec<LeftOpen>> = Mutex::new(Vec::new());
 
 /// Moves the logs of the databases that were left open into their files
-/// ([`EndsWithProcess`](tenure_core::store::Hint::EndsWithProcess)). To be called at the end of the process, after it has
+/// ([`EndsWithProcess`](tenure_core::store::StoreHint::EndsWithProcess)). To be called at the end of the process, after it has
 /// printed its answer.
 pub fn close_left_open() {
     let left = LEFT_OPEN.lock().map(|mut left| std::mem::take(&mut *left)).unwrap_or_default();

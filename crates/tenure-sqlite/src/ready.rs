@@ -2,7 +2,7 @@
 
 use rusqlite::ToSql;
 use tenure_core::Result;
-use tenure_core::store::{Contents, Dialect, OpenLease, SqlTx, Viewer};
+use tenure_core::store::{Dialect, OpenLease, ProjectContents, SqlTx, Viewer};
 
 use crate::connection::Transaction;
 use crate::error::sql_error;
@@ -14,7 +14,7 @@ pub(crate) fn and(terms: &[String]) -> String {
 
 /// The viewer may work in section `s`.
 pub(crate) fn section_open() -> String {
-    and(&Dialect::Sqlite.section_open(Contents::UNKNOWN))
+    and(&Dialect::Sqlite.section_open(ProjectContents::UNKNOWN))
 }
 
 /// The open lease `o` of task `t`, live or lapsed, if it has one.

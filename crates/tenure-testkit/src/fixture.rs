@@ -80,17 +80,17 @@ enum Bells {
     Recorded(Rings),
     Sockets(RefCell<BTreeMap<String, UnixDatagram>>),
     /// Each doorbell listens on a separate connection.
-    Channels(Project, RefCell<BTreeMap<String, (PostgresStore, Doorbell)>>),
+    Channels(ServerProject, RefCell<BTreeMap<String, (PostgresStore, Doorbell)>>),
 }
 
 /// A project on the shared server, with a controlled clock.
 #[derive(Debug)]
-struct Project {
+struct ServerProject {
     id: String,
     clock: Arc<ManualClock>,
 }
 
-impl Project {
+impl ServerProject {
     fn open(&self) -> PostgresStore {
         let address = Address::parse(&Cluster::shared().url(), &Surroundings::default()).unwrap();
         let clock: Arc<dyn Clock> = self.clock.clone();
@@ -126,7 +126,7 @@ impl Fixture {
 
     pub fn postgres() -> Self {
         let clock = Arc::new(ManualClock::default());
-        let project = Project { id: fresh_project(), clock: Arc::clone(&clock) };
+        let project = ServerProject { id: fresh_project(), clock: Arc::clone(&clock) };
         let store = Box::new(project.open());
         let bells = Bells::Channels(project, RefCell::default());
         Self::new(store, clock, bells, tempfile::tempdir().unwrap())

@@ -16,8 +16,8 @@ use tenure_core::id::{Fence, SectionId, TaskId};
 use tenure_core::job::{ItemState, JobState};
 use tenure_core::lease::{EndReason, Lease, Resource, ResourceKind};
 use tenure_core::store::{
-    Cell, CellKind, Column, Contents, Counting, Dialect, EventFilter, ItemFilter, JobLookup, Known,
-    LeaseFilter, MessageFilter, NewLease, OpenLease, ReadFeed, ReadJobs, ReadLeases, ReadRunners,
+    Cell, CellKind, Column, Counting, Dialect, EventFilter, ItemFilter, JobLookup, Known, LeaseFilter,
+    MessageFilter, NewLease, OpenLease, ProjectContents, ReadFeed, ReadJobs, ReadLeases, ReadRunners,
     ReadSections, ReadSessions, ReadTasks, Reserved, Row, SqlTx, Table, TaskFilter, TaskLookup, TaskQueries,
     TxState, Viewer, WriteFeed, WriteJobs, WriteLeases, WriteTasks,
 };
@@ -276,7 +276,7 @@ fn statements<const POSTGRES: bool>() -> Statements {
     };
     let viewer = || vec!["bigint", "text[]", "text", "text", "text"];
     tx.call = "section_open";
-    tx.record(&one("sections", "s", &dialect.section_open(Contents::UNKNOWN)), viewer());
+    tx.record(&one("sections", "s", &dialect.section_open(ProjectContents::UNKNOWN)), viewer());
     tx.call = "task_free";
     tx.record(&one("tasks", "t", &[dialect.task_free(OpenLease::NotJoined)]), viewer());
     tx.call = "blocked";

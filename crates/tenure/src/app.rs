@@ -10,7 +10,7 @@ use tenure_core::duration;
 use tenure_core::error::TaskName;
 use tenure_core::hints;
 use tenure_core::outcome::{NoOutcomes, Outcomes};
-use tenure_core::store::{Durability, Hint, Tx, View, Viewer};
+use tenure_core::store::{Durability, StoreHint, Tx, View, Viewer};
 use tenure_core::{Context, Error, Policy, Result};
 use tenure_demo::Program;
 use tenure_runner::OutcomeFiles;
@@ -111,7 +111,7 @@ impl<'a> App<'a> {
         if open.store.is_copy() {
             self.printer.warn(COPY);
         }
-        open.store.hint(Hint::EndsWithProcess);
+        open.store.hint(StoreHint::EndsWithProcess);
         Ok(open)
     }
 

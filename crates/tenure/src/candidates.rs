@@ -11,7 +11,7 @@ use tenure_runner::wakeup;
 use tenure_sqlite::KnownProject;
 
 use crate::app::App;
-use crate::project::{Candidate, candidate_at};
+use crate::project::{FolderKind, candidate_at};
 use crate::report::CommandResult;
 use crate::shell_quote;
 
@@ -39,11 +39,11 @@ pub(crate) fn unregistered(
     Ok(found)
 }
 
-fn how_to_register(root: &Path, candidate: Candidate) -> Hint {
+fn how_to_register(root: &Path, candidate: FolderKind) -> Hint {
     let path = root.to_string_lossy();
     match candidate {
-        Candidate::Project => hints::register_for_wakeup(shell_quote::last_arg(&path)),
+        FolderKind::Project => hints::register_for_wakeup(shell_quote::last_arg(&path)),
         // `projects add` refuses a clone without a store; `init` creates the store and registers the project.
-        Candidate::Configured => hints::init_for_wakeup(shell_quote::quote(&path)),
+        FolderKind::Configured => hints::init_for_wakeup(shell_quote::quote(&path)),
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fd::BorrowedFd;
 use tenure_core::Result;
-use tenure_core::store::Hint;
+use tenure_core::store::StoreHint;
 use tenure_runner::until_any;
 use tenure_sqlite::Watch;
 
@@ -118,7 +118,7 @@ impl<'a> Follower<'a> {
     pub(crate) fn wait(&mut self, others: &[BorrowedFd<'_>], limit: Option<Duration>) -> Woken {
         let start = Instant::now();
         if self.yields_connection {
-            self.store.hint(Hint::Sleeps);
+            self.store.hint(StoreHint::Sleeps);
             if let Backend::Postgres(store) = self.store
                 && store.gave_up_listening()
             {

@@ -159,7 +159,7 @@ fn has_database(paths: &ProjectPaths) -> bool {
 
 /// What a folder is, judged by the names of its files. None of them is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Candidate {
+pub(crate) enum FolderKind {
     /// It has a database.
     Project,
     /// It has only a configuration: a project on a server, or a clone that needs `tenure init`.
@@ -167,12 +167,12 @@ pub(crate) enum Candidate {
 }
 
 /// Whether the folder may be a project. A linked git worktree is not: its project is that of the main checkout.
-pub(crate) fn candidate_at(root: &Path, home: Option<&Path>) -> Option<Candidate> {
+pub(crate) fn candidate_at(root: &Path, home: Option<&Path>) -> Option<FolderKind> {
     let paths = ProjectPaths::new(root);
     let candidate = if has_database(&paths) {
-        Candidate::Project
+        FolderKind::Project
     } else if paths.config().is_file() {
-        Candidate::Configured
+        FolderKind::Configured
     } else {
         return None;
     };

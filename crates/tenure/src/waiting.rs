@@ -13,7 +13,7 @@ use tenure_core::id::{SectionId, TaskId};
 use tenure_core::kernel::{self, Grant, Terms, Verdict};
 use tenure_core::lease::{LeaseState, Resource, ResourceKind, Ticket};
 use tenure_core::rules::{Seen, check_seen};
-use tenure_core::store::{ClaimHint, ClaimTarget, Durability, Hint, LeaseFilter, Tx, View};
+use tenure_core::store::{ClaimHint, ClaimTarget, Durability, LeaseFilter, StoreHint, Tx, View};
 use tenure_core::{Context, Error, Timestamp, reference};
 use tenure_runner::{Process, until_any};
 
@@ -224,7 +224,7 @@ fn acquire_or_wait(
             return Err(timed_out(request, patience, locked).into());
         }
         if bar.begin(app, request, locked.as_deref(), reserved.as_ref()) {
-            open.store.hint(Hint::GrantExpected);
+            open.store.hint(StoreHint::GrantExpected);
         }
         let watched: Vec<OwnedFd> =
             watch.iter().filter_map(|who| watch_exit(who, app.env.judge.as_ref())).collect();
@@ -232,7 +232,7 @@ fn acquire_or_wait(
         loop {
             let sleep_started = Instant::now();
             let left = deadline.saturating_duration_since(sleep_started);
-            open.store.hint(Hint::Sleeps);
+            open.store.hint(StoreHint::Sleeps);
             let expiry = until.map(|at| at.since(app.env.clock.now()) + Duration::from_millis(1));
             let nap = left.min(open.config.locking.poll_interval).min(expiry.unwrap_or(Duration::MAX));
             if let Some(code) = sleep(&interrupts, doorbell.as_ref(), &watched, nap, &mut bar, app, begun) {

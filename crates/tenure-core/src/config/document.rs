@@ -2,7 +2,7 @@
 
 use super::error::{ConfigError, Location, Position};
 use super::hook::Hook;
-use super::keys::{self, Authority, Kind, Known};
+use super::keys::{self, Authority, Kind, KnownName};
 use super::nearest::nearest;
 use super::tree;
 use super::value::{Value, bad, describe};
@@ -91,8 +91,8 @@ impl Document {
                     let problem = format!("{name:?} must be written as nested groups, not with a dot");
                     return Err(ConfigError::Syntax { problem, at: entry.key_at });
                 }
-                Some(Known::Group) => self.read_group(&path, &entry.value)?,
-                Some(Known::Key(key)) => {
+                Some(KnownName::Group) => self.read_group(&path, &entry.value)?,
+                Some(KnownName::Key(key)) => {
                     if let Some(value) = Value::from_node(key.kind, &path, &entry.value)? {
                         let at = if key.kind == Kind::Hooks { entry.key_at } else { entry.value.at };
                         let authority = key.authority;

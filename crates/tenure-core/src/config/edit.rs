@@ -11,7 +11,7 @@ use granit_parser::ScalarStyle;
 
 use super::document::Document;
 use super::error::{ConfigError, Location};
-use super::keys::{self, Kind, Known};
+use super::keys::{self, Kind, KnownName};
 use super::nearest::nearest;
 use super::tree;
 use super::value::Value;
@@ -49,8 +49,8 @@ pub fn unset(text: &str, key: &str) -> Result<String, ConfigError> {
 
 fn kind_of(key: &str) -> Result<Kind, ConfigError> {
     match keys::find(key) {
-        Some(Known::Key(known)) => Ok(known.kind),
-        Some(Known::Group) => Err(ConfigError::NotAValue { key: key.to_owned() }),
+        Some(KnownName::Key(known)) => Ok(known.kind),
+        Some(KnownName::Group) => Err(ConfigError::NotAValue { key: key.to_owned() }),
         None => {
             let (key, location) = (key.to_owned(), Location::Request);
             Err(ConfigError::UnknownKey { nearest: nearest(&key, []), key, location })

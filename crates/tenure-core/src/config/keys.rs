@@ -234,20 +234,20 @@ pub(super) const HOOK_FIELDS: &[&str] = &[
 
 /// The meaning of a dotted name.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Known {
+pub(super) enum KnownName {
     Key(&'static Key),
     Group,
 }
 
-pub(super) fn find(path: &str) -> Option<Known> {
+pub(super) fn find(path: &str) -> Option<KnownName> {
     let mut known = None;
     for key in KEYS {
         let mut rest = key.name.split('.');
         if path.split('.').all(|segment| rest.next().is_some_and(|wanted| matches(wanted, segment))) {
             if rest.next().is_none() {
-                return Some(Known::Key(key));
+                return Some(KnownName::Key(key));
             }
-            known = Some(Known::Group);
+            known = Some(KnownName::Group);
         }
     }
     known
@@ -296,11 +296,13 @@ mod tests {
 
     #[test]
     fn dotted_names_lead_to_keys_and_groups() {
-        assert!(matches!(find("locking.leaseTtl"), Some(Known::Key(key)) if key.kind == Kind::Ttl));
-        assert!(matches!(find("presets.mine.command"), Some(Known::Key(key)) if key.kind == Kind::Command));
-        assert!(matches!(find("hooks"), Some(Known::Key(_))));
+        assert!(matches!(find("locking.leaseTtl"), Some(KnownName::Key(key)) if key.kind == Kind::Ttl));
+        assert!(
+            matches!(find("presets.mine.command"), Some(KnownName::Key(key)) if key.kind == Kind::Command)
+        );
+        assert!(matches!(find("hooks"), Some(KnownName::Key(_))));
         for group in ["locking", "runners.wakeup", "presets", "presets.mine"] {
-            assert!(matches!(find(group), Some(Known::Group)), "{group}");
+            assert!(matches!(find(group), Some(KnownName::Group)), "{group}");
         }
         for unknown in
             ["", ".", "locking.", "locking.leaseTtl.x", "presets..command", "presets.*.command", "Locking"]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::document::{Document, DocumentSetting};
 use super::error::{Cause, ConfigError, Location};
 use super::hook::Hook;
-use super::keys::{self, Authority, KEYS, Key, Kind, Known};
+use super::keys::{self, Authority, KEYS, Key, Kind, KnownName};
 use super::nearest::nearest;
 use super::origin::Origin;
 use super::types::{
@@ -177,7 +177,7 @@ impl Stack {
                         Origin::Environment { variable: label },
                     )
                 };
-                let Some(Known::Key(key)) = keys::find(given.key) else {
+                let Some(KnownName::Key(key)) = keys::find(given.key) else {
                     let key = given.key.to_owned();
                     return Err(ConfigError::UnknownKey { nearest: nearest(&key, []), key, location });
                 };

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::error::{ConfigError, Location};
-use super::keys::{self, KEYS, Known};
+use super::keys::{self, KEYS, KnownName};
 use super::nearest::nearest;
 use super::origin::Origin;
 use super::resolve::Effective;
@@ -84,7 +84,7 @@ impl Config {
         }
         let below = |entry: &Setting| entry.key.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
         let entries: Vec<Setting> = all().filter(below).collect();
-        let is_group = key == "presets" || matches!(keys::find(key), Some(Known::Group));
+        let is_group = key == "presets" || matches!(keys::find(key), Some(KnownName::Group));
         if is_group && (key == "presets" || !entries.is_empty()) {
             return Ok(Lookup::Group { name: key.to_owned(), entries });
         }

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use super::collect::Collector;
 use super::fields::{ImportField, append_part, is_empty_value};
 use super::raw::{Lines, elements, value_of};
-use super::{Format, Import, ImportError, ImportedStatus, ImportedTask, Reason};
+use super::{Format, Import, ImportError, ImportedStatus, ImportedTask, ProblemKind};
 
 const NO_EQUAL: &str = "tenure has no such field";
 const OWNED_BY_STORE: &str = "the importing project assigns its own";
@@ -57,7 +57,7 @@ fn read_entry(
 ) -> Result<(), ImportError> {
     match value_of(piece, Format::Beads, line)? {
         Value::Object(fields) => read_issue(fields, line, families, into),
-        _ => into.refuse(line, Reason::WrongType { field: "issue".to_owned(), expected: "an object" }),
+        _ => into.refuse(line, ProblemKind::WrongType { field: "issue".to_owned(), expected: "an object" }),
     }
     Ok(())
 }
@@ -122,7 +122,7 @@ fn read_issue(fields: Map<String, Value>, line: usize, families: &mut Vec<Parent
         }
     }
     if !has_title {
-        into.refuse(line, Reason::Missing { field: "title".to_owned() });
+        into.refuse(line, ProblemKind::Missing { field: "title".to_owned() });
     }
     if into.total_problems() > problems_before {
         return;
@@ -146,7 +146,7 @@ fn read_links(
         Value::Null => return,
         Value::Array(links) => links,
         _ => {
-            let reason = Reason::WrongType { field: "dependencies".to_owned(), expected: "a list" };
+            let reason = ProblemKind::WrongType { field: "dependencies".to_owned(), expected: "a list" };
             return into.refuse(line, reason);
         }
     };
@@ -155,7 +155,7 @@ fn read_links(
         // `bd list --json` prints the other issue inline, together with the type of the link.
         let Some(target) = word("depends_on_id").or_else(|| word("id")) else {
             let field = "depends_on_id".to_owned();
-            into.refuse(line, Reason::Missing { field });
+            into.refuse(line, ProblemKind::Missing { field });
             continue;
         };
         let kind = word("type").or_else(|| word("dependency_type")).unwrap_or("blocks");

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use super::error::SHOWN_PROBLEMS;
-use super::{Import, ImportError, ImportedSection, ImportedTask, Problem, Reason, Unmapped};
+use super::{Import, ImportError, ImportedSection, ImportedTask, Problem, ProblemKind, Unmapped};
 use crate::text;
 
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl Collector {
         }
         for key in &task.depends_on {
             if let Err(error) = text::check_task_key(key) {
-                self.refuse(line, Reason::Dependency(error));
+                self.refuse(line, ProblemKind::Dependency(error));
             }
         }
         if let Some(key) = task.key.clone() {
@@ -53,7 +53,7 @@ impl Collector {
         if let Err(error) = text::check_task_key(&key) {
             self.refuse(line, error.into());
         } else if let Some(&first) = self.lines_of_keys.get(&key) {
-            self.refuse(line, Reason::DuplicateKey { key, first });
+            self.refuse(line, ProblemKind::DuplicateKey { key, first });
         } else {
             self.lines_of_keys.insert(key, line);
         }
@@ -75,7 +75,7 @@ impl Collector {
         self.note(line, what, why);
     }
 
-    pub(super) fn refuse(&mut self, line: usize, reason: Reason) {
+    pub(super) fn refuse(&mut self, line: usize, reason: ProblemKind) {
         self.total_problems += 1;
         if self.problems.len() < SHOWN_PROBLEMS {
             self.problems.push(Problem { line, reason });

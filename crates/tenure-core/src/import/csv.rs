@@ -1,14 +1,14 @@
 //! CSV according to RFC 4180, also with bare line feeds. A quote in an unquoted cell is text; an open quote ends with the
 //! file.
 
-pub(super) struct Record {
+pub(super) struct CsvRecord {
     /// The line on which it begins, counted from 1.
     pub(super) line: usize,
     pub(super) cells: Vec<String>,
 }
 
 /// All records. Empty lines are not records.
-pub(super) fn records(text: &str) -> Vec<Record> {
+pub(super) fn records(text: &str) -> Vec<CsvRecord> {
     let (mut records, mut cells, mut cell) = (Vec::new(), Vec::new(), String::new());
     let (mut line, mut began, mut is_quoted) = (1, 1, false);
     let mut chars = text.chars().peekable();
@@ -34,10 +34,10 @@ pub(super) fn records(text: &str) -> Vec<Record> {
     records
 }
 
-fn end(records: &mut Vec<Record>, cells: &mut Vec<String>, cell: &mut String, line: usize) {
+fn end(records: &mut Vec<CsvRecord>, cells: &mut Vec<String>, cell: &mut String, line: usize) {
     if !cells.is_empty() || !cell.is_empty() {
         cells.push(std::mem::take(cell));
-        records.push(Record { line, cells: std::mem::take(cells) });
+        records.push(CsvRecord { line, cells: std::mem::take(cells) });
     }
 }
 

@@ -37,7 +37,7 @@ pub enum ImportError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub line: usize,
-    pub reason: Reason,
+    pub reason: ProblemKind,
 }
 
 impl fmt::Display for Problem {
@@ -48,7 +48,7 @@ impl fmt::Display for Problem {
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum ProblemKind {
     #[error(transparent)]
     Text(#[from] TextError),
     #[error("the key {key} is already used on line {first}")]

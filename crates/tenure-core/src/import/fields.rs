@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::Reason;
+use super::ProblemKind;
 use super::collect::Collector;
 
 /// A field of the object on `line`.
@@ -61,7 +61,7 @@ impl ImportField<'_> {
     }
 
     fn wrong<T: Default>(&self, into: &mut Collector, expected: &'static str) -> T {
-        into.refuse(self.line, Reason::WrongType { field: self.name.to_owned(), expected });
+        into.refuse(self.line, ProblemKind::WrongType { field: self.name.to_owned(), expected });
         T::default()
     }
 }

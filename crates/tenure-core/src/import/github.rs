@@ -9,7 +9,7 @@ use super::collect::Collector;
 use super::fields::ImportField;
 use super::json::{NO_EQUAL, OWNED_BY_STORE};
 use super::raw::{Lines, elements, value_of};
-use super::{Format, Import, ImportError, ImportedStatus, ImportedTask, Reason};
+use super::{Format, Import, ImportError, ImportedStatus, ImportedTask, ProblemKind};
 
 pub(super) fn parse(text: &str) -> Result<Import, ImportError> {
     let (mut into, mut lines) = (Collector::default(), Lines::of(text));
@@ -17,7 +17,9 @@ pub(super) fn parse(text: &str) -> Result<Import, ImportError> {
         let line = lines.line_of(piece.get());
         match value_of(piece.get(), Format::Github, line)? {
             Value::Object(fields) => read_issue(fields, line, &mut into),
-            _ => into.refuse(line, Reason::WrongType { field: "issue".to_owned(), expected: "an object" }),
+            _ => {
+                into.refuse(line, ProblemKind::WrongType { field: "issue".to_owned(), expected: "an object" })
+            }
         }
     }
     into.finish()

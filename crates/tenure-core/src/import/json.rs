@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::collect::Collector;
 use super::fields::ImportField;
 use super::raw::{Lines, elements, syntax, value_of};
-use super::{Format, Import, ImportError, ImportedSection, ImportedStatus, ImportedTask, Reason};
+use super::{Format, Import, ImportError, ImportedSection, ImportedStatus, ImportedTask, ProblemKind};
 
 pub(super) const NO_EQUAL: &str = "tenure has no such field";
 pub(super) const OWNED_BY_STORE: &str = "the importing project assigns its own";
@@ -31,7 +31,9 @@ pub(super) fn parse(text: &str) -> Result<Import, ImportError> {
         let line = lines.line_of(piece.get());
         match value_of(piece.get(), Format::Json, line)? {
             Value::Object(fields) => read_task(fields, line, &mut by_id, &mut into),
-            _ => into.refuse(line, Reason::WrongType { field: "task".to_owned(), expected: "an object" }),
+            _ => {
+                into.refuse(line, ProblemKind::WrongType { field: "task".to_owned(), expected: "an object" })
+            }
         }
     }
     resolve_ids(&by_id, into.tasks_mut());
@@ -70,7 +72,8 @@ fn find_tasks<'a>(
 
 fn read_sections(value: Value, line: usize, into: &mut Collector) {
     let Value::Array(sections) = value else {
-        return into.refuse(line, Reason::WrongType { field: "sections".to_owned(), expected: "a list" });
+        return into
+            .refuse(line, ProblemKind::WrongType { field: "sections".to_owned(), expected: "a list" });
     };
     for section in sections {
         let mut read = ImportedSection::default();
@@ -91,7 +94,7 @@ fn read_sections(value: Value, line: usize, into: &mut Collector) {
             _ => {
                 into.refuse(
                     line,
-                    Reason::WrongType { field: "sections".to_owned(), expected: "a list of names" },
+                    ProblemKind::WrongType { field: "sections".to_owned(), expected: "a list of names" },
                 );
                 continue;
             }
@@ -122,7 +125,7 @@ fn read_task(
         }
     }
     if !has_title {
-        into.refuse(line, Reason::Missing { field: "title".to_owned() });
+        into.refuse(line, ProblemKind::Missing { field: "title".to_owned() });
     }
     if into.total_problems() > problems_before {
         return;
@@ -181,7 +184,7 @@ fn read_status(name: &str, line: usize, into: &mut Collector) -> ImportedStatus 
         "failed" => ImportedStatus::Failed,
         "skipped" => ImportedStatus::Skipped,
         _ => {
-            into.refuse(line, Reason::UnknownStatus { status: name.to_owned() });
+            into.refuse(line, ProblemKind::UnknownStatus { status: name.to_owned() });
             ImportedStatus::Pending
         }
     }

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use super::collect::Collector;
 use super::fields::{ImportField, append_part};
 use super::spec::{Spec, SpecEntry};
-use super::{Import, ImportError, ImportedSection, ImportedStatus, ImportedTask, Reason};
+use super::{Import, ImportError, ImportedSection, ImportedStatus, ImportedTask, ProblemKind};
 
 const NO_EQUAL: &str = "tenure has no such field";
 const OWNED_BY_STORE: &str = "the importing project assigns its own";
@@ -60,7 +60,7 @@ fn read_features(features: Vec<SpecEntry>, into: &mut Collector) -> HashMap<Stri
 fn read_entry(entry: SpecEntry, features: &HashMap<String, String>, into: &mut Collector) {
     let SpecEntry { name: key, line, value } = entry;
     let Value::Object(fields) = value else {
-        return into.refuse(line, Reason::WrongType { field: key, expected: "a task with fields" });
+        return into.refuse(line, ProblemKind::WrongType { field: key, expected: "a task with fields" });
     };
     if fields.get("status").and_then(Value::as_str) == Some("deleted") {
         return into.leave_out(Some(key), line, "deleted task", "it was deleted in lodestar");
@@ -95,7 +95,7 @@ fn read_entry(entry: SpecEntry, features: &HashMap<String, String>, into: &mut C
         }
     }
     if !has_title {
-        into.refuse(line, Reason::Missing { field: "title".to_owned() });
+        into.refuse(line, ProblemKind::Missing { field: "title".to_owned() });
     }
     if into.total_problems() > problems_before {
         return;
@@ -126,7 +126,7 @@ fn read_prd(value: Value, line: usize, into: &mut Collector) -> (Option<String>,
         Value::Null => return (None, None),
         Value::Object(fields) => fields,
         _ => {
-            into.refuse(line, Reason::WrongType { field: "prd".to_owned(), expected: "a mapping" });
+            into.refuse(line, ProblemKind::WrongType { field: "prd".to_owned(), expected: "a mapping" });
             return (None, None);
         }
     };
@@ -156,7 +156,10 @@ fn read_refs(value: Value, field: &ImportField<'_>, into: &mut Collector) -> Opt
         Value::Null => return None,
         Value::Array(refs) => refs,
         _ => {
-            into.refuse(field.line, Reason::WrongType { field: field.name.to_owned(), expected: "a list" });
+            into.refuse(
+                field.line,
+                ProblemKind::WrongType { field: field.name.to_owned(), expected: "a list" },
+            );
             return None;
         }
     };
@@ -164,7 +167,7 @@ fn read_refs(value: Value, field: &ImportField<'_>, into: &mut Collector) -> Opt
         let Value::Object(mut parts) = reference else {
             into.refuse(
                 field.line,
-                Reason::WrongType { field: field.name.to_owned(), expected: "a list of refs" },
+                ProblemKind::WrongType { field: field.name.to_owned(), expected: "a list of refs" },
             );
             continue;
         };

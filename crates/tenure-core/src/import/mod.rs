@@ -24,7 +24,7 @@ mod task_master;
 mod vibe_kanban;
 mod words;
 
-pub use error::{ImportError, Problem, Reason};
+pub use error::{ImportError, Problem, ProblemKind};
 
 /// The supported formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -12,7 +12,7 @@ use super::collect::Collector;
 use super::fields::{ImportField, append_part};
 use super::json::NO_EQUAL;
 use super::raw::syntax;
-use super::{Format, Import, ImportError, ImportedStatus, ImportedTask, Reason, words};
+use super::{Format, Import, ImportError, ImportedStatus, ImportedTask, ProblemKind, words};
 
 pub(super) fn parse(text: &str) -> Result<Import, ImportError> {
     let whole: Map<String, Value> =
@@ -71,7 +71,10 @@ impl Tag<'_> {
     /// Adds a task and its subtasks, and returns its key.
     fn read(&self, value: Value, parent: Option<&str>, into: &mut Collector) -> Option<String> {
         let Value::Object(fields) = value else {
-            into.refuse(1, Reason::WrongType { field: "tasks".to_owned(), expected: "a list of objects" });
+            into.refuse(
+                1,
+                ProblemKind::WrongType { field: "tasks".to_owned(), expected: "a list of objects" },
+            );
             return None;
         };
         let line = fields.get("title").and_then(Value::as_str).map_or(1, |title| self.rest.line_of(title));

@@ -10,11 +10,11 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::collect::Collector;
-use super::csv::{self, Record};
+use super::csv::{self, CsvRecord};
 use super::fields::ImportField;
 use super::json::NO_EQUAL;
 use super::raw::value_of;
-use super::{Format, Import, ImportError, ImportedTask, Reason, words};
+use super::{Format, Import, ImportError, ImportedTask, ProblemKind, words};
 
 pub(super) fn parse(files: &[(&str, &str)]) -> Result<Import, ImportError> {
     let mut into = Collector::default();
@@ -29,7 +29,7 @@ pub(super) fn parse(files: &[(&str, &str)]) -> Result<Import, ImportError> {
         let records = csv::records(text);
         let columns = records.first().map(|header| header.cells.clone()).unwrap_or_default();
         let has = |column: &str| columns.iter().any(|name| name == column);
-        let rows = records.iter().skip(1).map(|record| Row { columns: &columns, record });
+        let rows = records.iter().skip(1).map(|record| ExportedRow { columns: &columns, record });
         if has("Issue ID") && has("Title") {
             rows.for_each(|row| read_issue(&row, &mut parents, &mut into));
         } else if has("Issue ID") && has("Related Issue ID") {
@@ -46,19 +46,19 @@ pub(super) fn parse(files: &[(&str, &str)]) -> Result<Import, ImportError> {
     into.finish()
 }
 
-struct Row<'a> {
+struct ExportedRow<'a> {
     columns: &'a [String],
-    record: &'a Record,
+    record: &'a CsvRecord,
 }
 
-impl Row<'_> {
+impl ExportedRow<'_> {
     fn cell(&self, column: &str) -> &str {
         let at = self.columns.iter().position(|name| name == column);
         at.and_then(|at| self.record.cells.get(at)).map_or("", String::as_str)
     }
 }
 
-fn read_issue(row: &Row<'_>, parents: &mut Vec<(usize, String)>, into: &mut Collector) {
+fn read_issue(row: &ExportedRow<'_>, parents: &mut Vec<(usize, String)>, into: &mut Collector) {
     let line = row.record.line;
     let some = |column: &str| Some(row.cell(column).to_owned()).filter(|text| !text.is_empty());
     let labels = row.cell("Labels").split(',').map(str::trim).filter(|label| !label.is_empty());
@@ -116,7 +116,7 @@ fn read_json(text: &str, into: &mut Collector) -> Result<(), ImportError> {
     };
     for task in tasks {
         let Value::Object(fields) = task else {
-            into.refuse(1, Reason::WrongType { field: "task".to_owned(), expected: "an object" });
+            into.refuse(1, ProblemKind::WrongType { field: "task".to_owned(), expected: "an object" });
             continue;
         };
         let mut read = ImportedTask { line: 1, ..ImportedTask::default() };

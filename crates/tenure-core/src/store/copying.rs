@@ -150,7 +150,7 @@ pub const FENCES_SKIPPED: i64 = 1 << 20;
 
 /// What a backup contains, in short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Contents {
+pub struct StoreContents {
     pub last_fence: i64,
     pub tasks: u64,
 }
@@ -244,7 +244,7 @@ pub fn restore_store(
     ctx: &Context<'_>,
     actor: &str,
     force: bool,
-) -> Result<Contents> {
+) -> Result<StoreContents> {
     let mut contents = None;
     backup.transfer_with(&mut |source| {
         to.transfer_with(&mut |tx| {
@@ -263,17 +263,17 @@ pub fn restore_store(
                     kernel::evict(tx, ctx, actor, &lease)?;
                 }
             }
-            contents = Some(Contents { last_fence: counters.last_fence, tasks: count_tasks(tx)? });
+            contents = Some(StoreContents { last_fence: counters.last_fence, tasks: count_tasks(tx)? });
             Ok(())
         })
     })?;
     contents.ok_or_else(|| Error::store("nothing was restored"))
 }
 
-pub fn contents_of(store: &dyn Movable) -> Result<Contents> {
+pub fn contents_of(store: &dyn Movable) -> Result<StoreContents> {
     let mut contents = None;
     store.transfer_with(&mut |tx| {
-        contents = Some(Contents { last_fence: tx.counters()?.last_fence, tasks: count_tasks(tx)? });
+        contents = Some(StoreContents { last_fence: tx.counters()?.last_fence, tasks: count_tasks(tx)? });
         Ok(())
     })?;
     contents.ok_or_else(|| Error::store("nothing was read"))

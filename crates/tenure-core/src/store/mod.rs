@@ -36,16 +36,16 @@ mod tasks;
 
 pub use columns::{Cell, CellKind, Column, Table};
 pub use copying::{
-    BATCH, COPIED_TABLES, Contents as StoreContents, CopiedRow, Counters, FENCES_SKIPPED, Movable,
-    OtherStore, Put, RowCounts, Standing, StoreAt, Transfer, contents_of, count_movable_rows, export_store,
-    move_store, restore_store,
+    BATCH, COPIED_TABLES, CopiedRow, Counters, FENCES_SKIPPED, Movable, OtherStore, Put, RowCounts, Standing,
+    StoreAt, StoreContents, Transfer, contents_of, count_movable_rows, export_store, move_store,
+    restore_store,
 };
 pub use feed::{Agent, EventFilter, Message, MessageFilter, ReadFeed, WriteFeed};
 pub use jobs::{ItemFilter, JobLookup, NewJob, ReadJobs, WriteJobs};
 pub use leases::{AttemptUsage, LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
 pub use notes::{CHANGES_READ, MESSAGES_SHOWN, StatusChange, TaskNotes};
 pub use pruning::{History, LastStatus, PruneHistory, ReadHistory, Stretch};
-pub use readiness::{Contents, HAS_WORK, OpenLease, ViewerValues};
+pub use readiness::{HAS_WORK, OpenLease, ProjectContents, ViewerValues};
 pub use rows::{Reader, Record, Row, Values, unexpected};
 pub use runners::{ReadRunners, WriteRunners};
 pub use sections::{NewSection, ReadSections, SectionEdit, WriteSections};
@@ -106,7 +106,7 @@ pub trait Store: Send + fmt::Debug {
     }
 
     /// A hint that may make the store faster. It has no effect on any result.
-    fn hint(&self, _hint: Hint) {}
+    fn hint(&self, _hint: StoreHint) {}
 
     /// Defects below the level of rows that the store itself detects. With `mend` it corrects those that it can.
     fn check(&self, _mend: bool) -> Result<Vec<Defect>> {
@@ -116,7 +116,7 @@ pub trait Store: Send + fmt::Debug {
 
 /// See [`Store::hint`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hint {
+pub enum StoreHint {
     /// The process ends together with the use of the store, so the store need not be closed properly.
     EndsWithProcess,
     /// The caller waits for a grant and wants it to be fast once its turn has come.

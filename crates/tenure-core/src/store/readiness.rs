@@ -16,14 +16,14 @@ use crate::error::Result;
 /// What a project may contain. A condition about something that it does not contain is left out, because each condition
 /// costs time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Contents {
+pub struct ProjectContents {
     /// A section is held.
     pub held_sections: bool,
     /// A section depends on another.
     pub ordered_sections: bool,
 }
 
-impl Contents {
+impl ProjectContents {
     pub const UNKNOWN: Self = Self { held_sections: true, ordered_sections: true };
 }
 
@@ -169,7 +169,7 @@ impl Dialect {
 
     /// The viewer may work in section `s`: all sections that it depends on are finished, and if it is serial, no other
     /// holder has it. All of the conditions must hold.
-    pub fn section_open(self, contents: Contents) -> Vec<String> {
+    pub fn section_open(self, contents: ProjectContents) -> Vec<String> {
         let mut all = Vec::new();
         if contents.ordered_sections {
             all.push(self.none(&self.unfinished_before("s.id")));

@@ -31,7 +31,7 @@ use crate::input::private_input;
 use crate::preset::Conversation;
 use crate::reap::reap_earlier_attempts;
 use crate::supervise::{
-    AttemptRecorder, CommandEnd, Exit, LimitCheck, Limits, Supervision, Verdict, pass_proof, supervise,
+    AttemptRecorder, CommandEnd, Exit, LimitCheck, Limits, OutputVerdict, Supervision, pass_proof, supervise,
 };
 use crate::transcript::Transcript;
 
@@ -404,7 +404,7 @@ impl Limits for Bounds<'_> {
         LimitCheck::Within(self.hang.saturating_sub(silence).min(self.agent.saturating_sub(whole)))
     }
 
-    fn verdict(&self, end: ProcessEnd, why: &str) -> Option<Verdict> {
+    fn verdict(&self, end: ProcessEnd, why: &str) -> Option<OutputVerdict> {
         self.handle.finish();
         let last_line = self.log.lock().ok().and_then(|log| log.last_line());
         self.diagnosis.verdict(end, why, last_line)

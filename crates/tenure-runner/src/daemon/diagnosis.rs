@@ -13,7 +13,7 @@ use super::report::{self, AgentReport};
 use super::resumption::{ResumeReason, Resumption, is_unreported};
 use super::{AgentPreset, Purpose};
 use crate::agents::{Agent, Conclusion, LocalNow, ProcessEnd, Summary};
-use crate::supervise::Verdict;
+use crate::supervise::OutputVerdict;
 
 /// A reviewer of an unknown program that fails within this time may simply be unable to work.
 const QUICK: Duration = Duration::from_secs(30);
@@ -124,7 +124,12 @@ impl<'a> Diagnosis<'a> {
 
     /// Must be called after all output was read. `why` says how the process ended, `last_line` what it printed
     /// last.
-    pub(super) fn verdict(&self, end: ProcessEnd, why: &str, last_line: Option<String>) -> Option<Verdict> {
+    pub(super) fn verdict(
+        &self,
+        end: ProcessEnd,
+        why: &str,
+        last_line: Option<String>,
+    ) -> Option<OutputVerdict> {
         let mut state = self.state.lock().ok()?;
         let conclusion = self.agent.conclude(end, &state.summary, &LocalNow::read(self.clock));
         let file = state.attempt.as_ref().and_then(|attempt| report::take(self.report_folder, attempt));
@@ -152,7 +157,7 @@ impl<'a> Diagnosis<'a> {
         };
         let reported = report.is_some();
         state.found = Some(Found { conclusion, ending, reported, asked_next, reason: reason.clone() });
-        Some(Verdict { result, reason })
+        Some(OutputVerdict { result, reason })
     }
 
     /// The agent's report takes precedence over how its process ended.

@@ -24,7 +24,7 @@ pub(super) enum AgentReport {
 }
 
 #[derive(Deserialize)]
-struct Written {
+struct ReportFile {
     result: String,
     #[serde(default)]
     reason: String,
@@ -44,7 +44,7 @@ pub(super) fn take(folder: &Path, attempt: &str) -> Option<AgentReport> {
     let own = folder.join(attempt);
     let _ = std::fs::remove_file(own.join(FILE));
     let _ = std::fs::remove_dir(own);
-    let written: Written = serde_json::from_str(&found?).ok()?;
+    let written: ReportFile = serde_json::from_str(&found?).ok()?;
     by_word(&written.result, written.reason.trim())
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tenure_core::error::{Locked, ReservedWork};
 use tenure_core::lease::{Lease, Resource, ResourceKind};
 use tenure_core::runner::RunnerStatus;
-use tenure_core::store::{Hint, Tx};
+use tenure_core::store::{StoreHint, Tx};
 use tenure_core::{Error, Result, kernel};
 
 use super::slot::{RunnerSlot, save_status};
@@ -179,7 +179,7 @@ impl RunnerLoop<'_, '_> {
             holder = watched.map(|lease| tracing::field::display(&lease.holder)),
             "waiting"
         );
-        self.cx.store.hint(Hint::Sleeps);
+        self.cx.store.hint(StoreHint::Sleeps);
         let woken = until_any(&fds, limit);
         if let Some(bell) = self.cx.exec.doorbell {
             if woken.get(1) == Some(&true) {

@@ -21,7 +21,7 @@ use super::context::HookContext;
 use super::log::HookLog;
 use super::outcome::Outcome;
 use super::run::run;
-use super::wait::{WaitEnd, Worker, wait};
+use super::wait::{PolledThread, WaitEnd, wait};
 use super::{Helper, HookEnvironment, process_variables};
 use crate::processes::children;
 use crate::sys;
@@ -77,7 +77,7 @@ pub(super) fn hand_over(
     // A long-lived process must reap its helpers; a short-lived one exits before they do.
     let _ = std::thread::Builder::new().spawn(move || child.wait());
     // The write blocks when the pipe is full and the helper does not read, so it runs in a thread.
-    let writing = Worker::begin(move || input.write_all(&delivery))?;
+    let writing = PolledThread::begin(move || input.write_all(&delivery))?;
     match wait(Some(writing.fd()), None, Instant::now() + PATIENCE) {
         WaitEnd::Done => {
             writing.result().unwrap_or_else(|| Err(io::Error::other("the write was interrupted")))

@@ -17,7 +17,7 @@ use rustix::fd::BorrowedFd;
 use tenure_core::Error;
 
 use super::outcome::Failure;
-use super::wait::{WaitEnd, Worker, ready};
+use super::wait::{PolledThread, WaitEnd, ready};
 use crate::processes::children;
 use crate::sys::{self, OutputPipe, Signal};
 
@@ -81,7 +81,7 @@ fn supervise(
     let pid = child.id();
     let mut tail = Tail::new(output);
     // Waits without reaping: until the child is reaped, its pid and process group cannot be reused.
-    let watch = Worker::begin(move || sys::wait_for_exit(pid));
+    let watch = PolledThread::begin(move || sys::wait_for_exit(pid));
     let Ok(watch) = watch else {
         sys::signal_group(pid, Signal::KILL);
         let _ = child.wait();
@@ -108,7 +108,12 @@ fn supervise(
 }
 
 /// Reads the output until the script ends, the time is over, or `stop` is readable.
-fn follow<T>(watch: &Worker<T>, tail: &mut Tail, stop: Option<BorrowedFd<'_>>, end: Instant) -> WaitEnd {
+fn follow<T>(
+    watch: &PolledThread<T>,
+    tail: &mut Tail,
+    stop: Option<BorrowedFd<'_>>,
+    end: Instant,
+) -> WaitEnd {
     loop {
         let left = end.saturating_duration_since(Instant::now());
         let said = tail.source.as_ref().map(OutputPipe::fd);

@@ -18,12 +18,12 @@ pub(super) enum WaitEnd {
 
 /// A thread whose end can be polled.
 #[derive(Debug)]
-pub(super) struct Worker<T> {
+pub(super) struct PolledThread<T> {
     thread: JoinHandle<T>,
     ended: LocalStream,
 }
 
-impl<T: Send + 'static> Worker<T> {
+impl<T: Send + 'static> PolledThread<T> {
     pub(super) fn begin(body: impl FnOnce() -> T + Send + 'static) -> std::io::Result<Self> {
         let (ended, theirs) = local_pair()?;
         let thread = std::thread::Builder::new().spawn(move || {
@@ -41,7 +41,7 @@ impl<T: Send + 'static> Worker<T> {
     }
 }
 
-impl<T> Worker<T> {
+impl<T> PolledThread<T> {
     /// Readable when the thread has ended.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.ended.as_fd()

@@ -14,7 +14,7 @@ use ureq::{Agent, Error, Proxy};
 
 use super::fill::Filler;
 use super::outcome::Failure;
-use super::wait::{WaitEnd, Worker, wait};
+use super::wait::{PolledThread, WaitEnd, wait};
 use crate::template::{Piece, pieces};
 
 /// How many bytes of an error response are read. An outcome quotes one line of them.
@@ -91,7 +91,7 @@ impl WebhookRequest {
     pub(super) fn send(&self, stop: Option<rustix::fd::BorrowedFd<'_>>) -> (Result<(), Failure>, String) {
         let (request, has_body, timeout) = (self.request.clone(), self.has_body, self.timeout);
         // In a thread, so that the wait for the server can be interrupted.
-        let work = match Worker::begin(move || exchange(request, has_body, timeout)) {
+        let work = match PolledThread::begin(move || exchange(request, has_body, timeout)) {
             Ok(work) => work,
             Err(error) => return (Err(Failure::NotStarted(error.to_string())), String::new()),
         };

@@ -19,7 +19,7 @@ use crate::daemon::output::{AttemptLog, LastOutput};
 use crate::database::DatabaseFile;
 use crate::exec_gate::{NOT_FOUND, cannot_run};
 use crate::input::private_input;
-use crate::outage::{Written, is_outage, write_outcome};
+use crate::outage::{OutcomeWrite, is_outage, write_outcome};
 use crate::processes::children::{self, Supervising};
 use crate::processes::{Descendants, EndMode, Survivor};
 use crate::reap::{self, Scope};
@@ -305,9 +305,9 @@ impl Worker<'_> {
         };
         let write = || self.finish(store, grant, gone.then_some((*attempt, exit_code)), outcome);
         match write_outcome(self.exec.ctx.outcomes, &kept, self.outage, stop, write) {
-            Written::Answered(()) => true,
-            Written::Kept(error) if !patient && is_outage(&error) => false,
-            Written::Kept(error) => {
+            OutcomeWrite::Answered(()) => true,
+            OutcomeWrite::Kept(error) if !patient && is_outage(&error) => false,
+            OutcomeWrite::Kept(error) => {
                 let number = grant.item.number;
                 self.callbacks
                     .show(&format!("The outcome of item {number} is kept until the store answers: {error}"));

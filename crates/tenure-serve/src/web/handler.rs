@@ -63,12 +63,12 @@ pub struct TaskPage {
     pub detail: TaskDetail,
     /// Whether the person at the browser holds it.
     pub is_mine: bool,
-    pub log: Log,
+    pub log: AttemptLog,
 }
 
 /// The log of a task's latest attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Log {
+pub enum AttemptLog {
     None,
     /// It cannot be shown: it is on another machine, or was removed.
     Unreadable(String),

@@ -22,8 +22,8 @@ mod streams;
 
 pub use guard::Address;
 pub use handler::{
-    Action, Following, Log, LogEntry, ProjectHandler, ProjectRow, Projects, Requests, Served, TaskChange,
-    TaskPage,
+    Action, AttemptLog, Following, LogEntry, ProjectHandler, ProjectRow, Projects, Requests, Served,
+    TaskChange, TaskPage,
 };
 pub use metrics::{HANDOFF_BOUNDS, Histogram, Metrics};
 pub use sessions::{CODE_LIFE, MakeSecret, SaveSessions, SessionRecord, Sessions};

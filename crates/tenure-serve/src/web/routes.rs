@@ -78,7 +78,7 @@ impl std::fmt::Debug for Site {
     }
 }
 
-type Shared = State<Arc<Site>>;
+type SiteState = State<Arc<Site>>;
 
 impl Site {
     pub(crate) fn new(
@@ -187,7 +187,7 @@ async fn with_headers(mut response: Response) -> Response {
     response
 }
 
-async fn needs_host(State(site): Shared, request: Request, next: Next) -> Response {
+async fn needs_host(State(site): SiteState, request: Request, next: Next) -> Response {
     match site.address.check_host(request.headers()) {
         Ok(()) => next.run(request).await,
         Err(denied) => forbidden(denied),
@@ -196,9 +196,9 @@ async fn needs_host(State(site): Shared, request: Request, next: Next) -> Respon
 
 /// The session of an authorized request.
 #[derive(Clone)]
-struct Session(Token);
+struct RequestSession(Token);
 
-async fn needs_session(State(site): Shared, mut request: Request, next: Next) -> Response {
+async fn needs_session(State(site): SiteState, mut request: Request, next: Next) -> Response {
     let Some(token) = site.session(request.headers()) else {
         return signed_out(request.headers());
     };
@@ -208,7 +208,7 @@ async fn needs_session(State(site): Shared, mut request: Request, next: Next) ->
     if let Some(Authorized(authorized)) = request.extensions().get() {
         authorized.notify_one();
     }
-    request.extensions_mut().insert(Session(token));
+    request.extensions_mut().insert(RequestSession(token));
     next.run(request).await
 }
 
@@ -248,7 +248,7 @@ async fn login_form() -> Response {
 
 /// A code in a form opens a session. The answer is a page that redirects by itself: after an HTTP redirect, the browser would
 /// treat the next request as coming from the page with the form, and would not send a `SameSite=Strict` cookie.
-async fn login(State(site): Shared, request: Request) -> Response {
+async fn login(State(site): SiteState, request: Request) -> Response {
     let authorized = request.extensions().get::<Authorized>().cloned();
     let form = match form(request).await {
         Ok(form) => form,
@@ -277,7 +277,7 @@ async fn login(State(site): Shared, request: Request) -> Response {
     }
 }
 
-async fn logout(State(site): Shared, request: Request) -> Response {
+async fn logout(State(site): SiteState, request: Request) -> Response {
     match own_form(&site, request).await {
         Ok(SentForm { token, .. }) => {
             site.sessions.close(&token);
@@ -299,7 +299,9 @@ struct SentForm {
 /// Reads a form, and checks that a page of this session has sent it.
 async fn own_form(site: &Site, request: Request) -> Result<SentForm, Response> {
     let headers = request.headers().clone();
-    let Some(Session(token)) = request.extensions().get().cloned() else { return Err(signed_out(&headers)) };
+    let Some(RequestSession(token)) = request.extensions().get().cloned() else {
+        return Err(signed_out(&headers));
+    };
     let form = form(request).await?;
     site.address.check_change(&headers, &token, form.get("csrf")).map_err(forbidden)?;
     Ok(SentForm { token, form, is_scripted: headers.contains_key(SCRIPTED) })
@@ -314,7 +316,7 @@ async fn form(request: Request) -> Result<Form, Response> {
     }
 }
 
-async fn front(State(site): Shared) -> Response {
+async fn front(State(site): SiteState) -> Response {
     match &site.home {
         Some(project) => moved(&format!("/p/{project}/")),
         None => moved("/projects"),
@@ -322,8 +324,8 @@ async fn front(State(site): Shared) -> Response {
 }
 
 async fn projects(
-    State(site): Shared,
-    axum::Extension(Session(token)): axum::Extension<Session>,
+    State(site): SiteState,
+    axum::Extension(RequestSession(token)): axum::Extension<RequestSession>,
 ) -> Response {
     let all = site.hub.projects();
     let Ok(rows) = tokio::task::spawn_blocking(move || all.list()).await else {
@@ -374,8 +376,8 @@ fn page_response(page: &str) -> Response {
 }
 
 async fn board(
-    State(site): Shared,
-    axum::Extension(Session(token)): axum::Extension<Session>,
+    State(site): SiteState,
+    axum::Extension(RequestSession(token)): axum::Extension<RequestSession>,
     Path(project): Path<String>,
     Query(params): Params,
 ) -> Response {
@@ -383,16 +385,16 @@ async fn board(
 }
 
 async fn task(
-    State(site): Shared,
-    axum::Extension(Session(token)): axum::Extension<Session>,
+    State(site): SiteState,
+    axum::Extension(RequestSession(token)): axum::Extension<RequestSession>,
     Path((project, task)): Path<(String, String)>,
 ) -> Response {
     show(&site, &token, &project, View::Task(task)).await
 }
 
 async fn list(
-    State(site): Shared,
-    axum::Extension(Session(token)): axum::Extension<Session>,
+    State(site): SiteState,
+    axum::Extension(RequestSession(token)): axum::Extension<RequestSession>,
     Path((project, list)): Path<(String, String)>,
 ) -> Response {
     match View::list(&list) {
@@ -402,8 +404,8 @@ async fn list(
 }
 
 async fn changes(
-    State(site): Shared,
-    axum::Extension(Session(token)): axum::Extension<Session>,
+    State(site): SiteState,
+    axum::Extension(RequestSession(token)): axum::Extension<RequestSession>,
     Path(project): Path<String>,
     Query(params): Params,
     headers: HeaderMap,
@@ -438,7 +440,7 @@ fn find_log(site: &Arc<Site>, project: &str, task: &str) -> FindLog {
 }
 
 async fn change(
-    State(site): Shared,
+    State(site): SiteState,
     Path((project, verb)): Path<(String, String)>,
     request: Request,
 ) -> Response {
@@ -483,7 +485,7 @@ async fn act(site: &Site, project: &str, action: Action) -> Result<String, Refus
 }
 
 /// `/metrics` of the server's project, or of all.
-async fn numbers(State(site): Shared, request: Request) -> Response {
+async fn numbers(State(site): SiteState, request: Request) -> Response {
     let headers = request.headers();
     if let Err(denied) = site.address.check_numeric_host(headers) {
         return forbidden(denied);

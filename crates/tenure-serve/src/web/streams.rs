@@ -77,13 +77,13 @@ struct Source {
     watcher: Watcher,
     closed: oneshot::Receiver<()>,
     find_log: Option<FindLog>,
-    log: Option<Log>,
+    log: Option<WatchedLog>,
     /// The stream has announced that it was closed to make room, and ends.
     is_over: bool,
 }
 
 /// The log that a page shows, and its size when the page was asked to read it.
-struct Log {
+struct WatchedLog {
     watch: LogWatch,
     /// Reports growth to the executor. `None` where the log has to be polled.
     reports: Option<Watched>,
@@ -91,7 +91,7 @@ struct Log {
     reported_at: Instant,
 }
 
-impl Log {
+impl WatchedLog {
     fn new(path: &Path) -> Self {
         let watch = LogWatch::new(path);
         let reports = watch.fd().and_then(|fd| fd.try_clone_to_owned().ok()).and_then(Watched::new);
@@ -142,7 +142,7 @@ pub(crate) fn events(
                     log.has_changed();
                     Some(log)
                 }
-                (path, _) => path.as_deref().map(Log::new),
+                (path, _) => path.as_deref().map(WatchedLog::new),
             };
         }
         source.is_over = woken == Woken::Crowded;
@@ -172,7 +172,7 @@ async fn next(source: &mut Source) -> Option<Woken> {
     }
 }
 
-async fn grown(log: &mut Option<Log>) {
+async fn grown(log: &mut Option<WatchedLog>) {
     let Some(log) = log else { return futures::future::pending().await };
     loop {
         log.reported().await;

@@ -43,7 +43,12 @@ impl Dice {
         self.below(bound) == 0
     }
 
+    /// An index into a list of this length.
+    pub fn index(&mut self, length: usize) -> usize {
+        usize::try_from(self.below(length as u64)).unwrap()
+    }
+
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[usize::try_from(self.below(from.len() as u64)).unwrap()]
+        &from[self.index(from.len())]
     }
 }

@@ -9,22 +9,10 @@ use tenure_core::store::{TaskEdit, TaskFilter, Viewer};
 use tenure_core::task::TaskStatus;
 
 use super::readiness::ready_for;
+use crate::cli::Dice;
 use crate::fixture::{Fixture, TESTER, new_task};
 
 const SECTIONS: [&str; 3] = ["S", "T", "U"];
-
-/// A small deterministic generator (Steele and Vigna's splitmix64).
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((z ^ (z >> 31)) % sides as u64).unwrap()
-    }
-}
 
 #[derive(Default)]
 struct Expected {
@@ -64,14 +52,14 @@ pub(super) fn open_dependencies_and_open_tasks_survive_random_edits(fresh: &dyn 
 }
 
 fn random_edits(f: &Fixture, seed: u64) {
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let mut expected = Expected::default();
     let sections: Vec<SectionId> =
         SECTIONS.iter().map(|name| f.add_section(name, SectionMode::Parallel)).collect();
     for step in 0..80 {
         let keys: Vec<String> = expected.tasks.keys().cloned().collect();
-        let pick = |dice: &mut Dice| keys[dice.roll(keys.len())].clone();
-        match dice.roll(8) {
+        let pick = |dice: &mut Dice| keys[dice.index(keys.len())].clone();
+        match dice.index(8) {
             0 | 1 => add(f, &mut expected, &sections, &mut dice, step),
             _ if keys.len() < 2 => {}
             2 => {
@@ -89,13 +77,13 @@ fn random_edits(f: &Fixture, seed: u64) {
                 assert_eq!(removed, expected.deps.remove(&(task, on)));
             }
             4 => {
-                let (key, at) = (pick(&mut dice), dice.roll(4));
+                let (key, at) = (pick(&mut dice), dice.index(4));
                 let section = (at < 3).then_some(at);
                 let id = section.map(|at| sections[at].clone());
                 f.edit(&key, &TaskEdit { section: Some(id), ..TaskEdit::default() });
                 expected.tasks.get_mut(&key).unwrap().0 = section;
             }
-            5 if dice.roll(3) == 0 => {
+            5 if dice.index(3) == 0 => {
                 let key = pick(&mut dice);
                 let id = f.id(&key);
                 f.write(|tx| tx.delete_task(&id, NewEvent::new(EventKind::TaskDeleted, TESTER).task(&id)))
@@ -104,7 +92,7 @@ fn random_edits(f: &Fixture, seed: u64) {
                 expected.deps.retain(|(task, on)| *task != key && *on != key);
             }
             6 => {
-                let (a, b) = (dice.roll(3), dice.roll(3));
+                let (a, b) = (dice.index(3), dice.index(3));
                 if a > b && expected.section_deps.insert((a, b)) {
                     f.write(|tx| tx.add_section_dependency(&sections[a], &sections[b])).unwrap();
                 } else if expected.section_deps.remove(&(a, b)) {
@@ -112,7 +100,7 @@ fn random_edits(f: &Fixture, seed: u64) {
                 }
             }
             _ => {
-                let (key, to) = (pick(&mut dice), TaskStatus::ALL[dice.roll(6)]);
+                let (key, to) = (pick(&mut dice), TaskStatus::ALL[dice.index(6)]);
                 if to != TaskStatus::InProgress {
                     f.override_status(&f.bare("ann"), &key, to, false).unwrap();
                     expected.tasks.get_mut(&key).unwrap().1 = to;
@@ -160,7 +148,7 @@ pub(super) fn every_change_of_a_transaction_is_counted(fresh: &dyn Fn() -> Fixtu
 }
 
 fn add(f: &Fixture, expected: &mut Expected, sections: &[SectionId], dice: &mut Dice, step: usize) {
-    let at = dice.roll(4);
+    let at = dice.index(4);
     let section = (at < 3).then_some(at);
     let key = format!("T{step}");
     f.add_task_in(&key, section.map(|at| &sections[at]));

@@ -313,7 +313,7 @@ impl Draw {
 }
 
 /// A project that changes at random: tasks in serial and parallel sections, claimed, abandoned, finished and queued for.
-struct Project {
+struct RandomProject {
     f: Fixture,
     draw: Draw,
     keys: Vec<&'static str>,
@@ -322,7 +322,7 @@ struct Project {
     ann: u32,
 }
 
-impl Project {
+impl RandomProject {
     fn new(mut f: Fixture, seed: u64) -> Self {
         // A task that will fail when its lapsed lease is closed is listed as ready until then, so the limit must not be
         // reached.
@@ -432,7 +432,7 @@ impl Project {
 pub(super) fn a_task_is_ready_exactly_when_the_kernel_would_grant_it(fresh: &dyn Fn() -> Fixture) {
     let (mut ready_seen, mut blocked_seen, mut reserved_seen) = (0, 0, 0);
     for seed in 1..=8_u64 {
-        let mut project = Project::new(fresh(), seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut project = RandomProject::new(fresh(), seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         for step in 1..=20 {
             project.step();
             if step % 4 != 0 {

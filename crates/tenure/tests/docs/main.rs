@@ -11,6 +11,7 @@
 mod commands;
 mod contract;
 mod guarantees;
+mod names;
 mod packages;
 mod page;
 mod play;

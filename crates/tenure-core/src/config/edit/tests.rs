@@ -273,7 +273,7 @@ proptest! {
         let in_flow = groups[..groups.len() - 1]
             .iter()
             .any(|group| text.lines().any(|line| line.trim_start().starts_with(group)));
-        let Some(Known::Key(known)) = keys::find(key) else { panic!("{key}") };
+        let Some(KnownName::Key(known)) = keys::find(key) else { panic!("{key}") };
         let wanted = Value::from_text(known.kind, key, &value, &Location::Request).unwrap();
         let is_set = before.document.setting(key).is_some_and(|setting| setting.value == wanted);
         if in_flow && !is_set {

@@ -9,7 +9,7 @@ use tenure_core::text::MAX_TITLE_CHARS;
 
 use super::parts::{ago, at, event, hidden, lease, pill, reasons, table, usage};
 use super::{Around, Frame};
-use crate::web::handler::{Log, TaskPage};
+use crate::web::handler::{AttemptLog, TaskPage};
 
 pub(super) fn page(around: &Around, page: &TaskPage) -> Markup {
     let (line, task) = (&page.detail.line, &page.detail.task);
@@ -141,11 +141,11 @@ fn facts(page: &TaskPage) -> Markup {
     }
 }
 
-fn log(log: &Log) -> Markup {
+fn log(log: &AttemptLog) -> Markup {
     let (note, entries, is_live) = match log {
-        Log::None => return html! {},
-        Log::Unreadable(why) => (Some(why.as_str()), &[][..], false),
-        Log::Lines { entries, is_cut, is_live } => (
+        AttemptLog::None => return html! {},
+        AttemptLog::Unreadable(why) => (Some(why.as_str()), &[][..], false),
+        AttemptLog::Lines { entries, is_cut, is_live } => (
             is_cut.then_some("Earlier lines are not shown; `tenure tasks logs` prints them all."),
             &entries[..],
             *is_live,

@@ -14,7 +14,7 @@ use tenure_core::store::NewTask;
 use tenure_core::task::TaskStatus;
 use tenure_core::why::Reason;
 
-use super::super::handler::{Log, LogEntry, ProjectRow, TaskPage};
+use super::super::handler::{AttemptLog, LogEntry, ProjectRow, TaskPage};
 use super::{Around, List, ProjectSummary, board, lists, projects, task};
 
 const HOSTILE: &str =
@@ -121,7 +121,7 @@ fn no_text_becomes_markup_on_any_page() {
         messages: Vec::new(),
     };
     let entry = LogEntry { at: Some(at(1)), kind: "message", text: HOSTILE.to_owned() };
-    let log = Log::Lines { entries: vec![entry], is_cut: true, is_live: true };
+    let log = AttemptLog::Lines { entries: vec![entry], is_cut: true, is_live: true };
     let page = TaskPage { now: at(60_000), project: HOSTILE.to_owned(), detail, is_mine: false, log };
     let row = ProjectRow {
         slug: "ab12".to_owned(),

@@ -29,7 +29,7 @@ use tenure_core::{ErrorCode, Timestamp, hints};
 
 use self::describe::{Edited, describe};
 use self::layout::Areas;
-use self::output::{Lines, Output};
+use self::output::{AttemptOutput, Lines};
 use self::render::Look;
 use self::run_verb::Verbs;
 use self::screen::Screen;
@@ -87,7 +87,7 @@ pub(crate) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<()> {
     follower.begin_read()?;
     let reader = Reader { app: &*app, open: &open, identity: &identity, boards: BoardReader::default() };
     let mut scene = reader.scene(&mut state)?;
-    let mut output: Option<Output> = None;
+    let mut output: Option<AttemptOutput> = None;
     let mut screen = Screen::open(state.mouse).map_err(cannot)?;
     let mut read_at = Instant::now();
     // When to try again, after the store could not be read.
@@ -274,7 +274,7 @@ impl Reader<'_, '_> {
     }
 
     /// Continues to read the log of the selected task.
-    fn open_output(&self, output: &mut Option<Output>, scene: &mut Scene) {
+    fn open_output(&self, output: &mut Option<AttemptOutput>, scene: &mut Scene) {
         let Some(detail) = &scene.detail else {
             *output = None;
             scene.output = Lines { note: Some("no task is selected".to_owned()), ..Lines::default() };
@@ -290,7 +290,7 @@ impl Reader<'_, '_> {
                 status: task.status,
             };
             let newest = newest.map(|attempt| &attempt.id);
-            *output = Some(Output::open(self.open, &name, newest, &mut scene.output));
+            *output = Some(AttemptOutput::open(self.open, &name, newest, &mut scene.output));
         }
         if let Some(output) = output {
             output.read(&mut scene.output);

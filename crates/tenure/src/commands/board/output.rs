@@ -38,13 +38,13 @@ struct Log {
 
 /// The log of one attempt.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct AttemptOutput {
     task: TaskId,
     attempt: Option<AttemptId>,
     log: Option<Log>,
 }
 
-impl Output {
+impl AttemptOutput {
     /// Opens the log of the newest attempt at the task. `newest` is the newest attempt that the board knows
     /// of.
     pub(super) fn open(

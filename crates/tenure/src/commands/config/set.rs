@@ -49,7 +49,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
 }
 
 /// A change of one file.
-pub(super) struct Change {
+pub(super) struct ConfigChange {
     pub(super) changed: bool,
     /// The configuration with the change, even if a dry run has not written it.
     pub(super) effective: Config,
@@ -61,7 +61,7 @@ pub(super) fn change(
     layer: Layer,
     path: &Path,
     edit: &dyn Fn(&str) -> Result<String, ConfigError>,
-) -> CommandResult<Change> {
+) -> CommandResult<ConfigChange> {
     let real = atomic::follow(path).map_err(|e| failed(&e, "write", path))?;
     let folder = real.parent().unwrap_or(Path::new(".")).to_owned();
     let _lock = if app.global.dry_run {
@@ -110,7 +110,7 @@ pub(super) fn change(
     } else if changed && !app.global.dry_run {
         atomic::write(path, &after, &app.env.ids.hex8()).map_err(|e| failed(&e, "write", path))?;
     }
-    Ok(Change { changed, effective })
+    Ok(ConfigChange { changed, effective })
 }
 
 /// A key that is about the user's machine has no effect in a project's file.

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tenure_core::config::{self, Lookup};
 
-use super::set::{Change, change};
+use super::set::{ConfigChange, change};
 use super::{object, read, target};
 use crate::answer::Answer;
 use crate::app::App;
@@ -29,10 +29,10 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let edit = |text: &str| config::unset(text, key);
     edit("").map_err(|e| Report::config(&e, None))?;
     let (layer, path) = target(app, args.user)?;
-    let Change { changed, effective } = if read(&path)?.is_some() {
+    let ConfigChange { changed, effective } = if read(&path)?.is_some() {
         change(app, layer, &path, &edit)?
     } else {
-        Change { changed: false, effective: super::resolved(app)? }
+        ConfigChange { changed: false, effective: super::resolved(app)? }
     };
     let mut text = Text::new();
     if changed {

@@ -8,13 +8,13 @@ use std::ops::Range;
 
 use tenure_core::text::fingerprint;
 
-use super::file::{Change, newline_of};
+use super::file::{FileChange, newline_of};
 
 const BEGIN: &str = "<!-- tenure:begin ";
 const END: &str = "<!-- tenure:end -->";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum BlockState {
     Absent,
     Current,
     /// Written by another version of tenure.
@@ -23,7 +23,7 @@ pub(super) enum State {
     Edited,
 }
 
-impl State {
+impl BlockState {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Absent => "absent",
@@ -34,28 +34,32 @@ impl State {
     }
 }
 
-pub(super) fn state(text: &str, body: &str) -> Result<State, String> {
-    let Some(at) = find(text)? else { return Ok(State::Absent) };
+pub(super) fn state(text: &str, body: &str) -> Result<BlockState, String> {
+    let Some(at) = find(text)? else { return Ok(BlockState::Absent) };
     let there = text[at].replace("\r\n", "\n");
     if there == block(body) {
-        return Ok(State::Current);
+        return Ok(BlockState::Current);
     }
     let mut lines = there.lines();
     let mark = lines.next().and_then(|line| line.strip_prefix(BEGIN)).unwrap_or_default();
     let inside = there.split_once('\n').map_or("", |(_, rest)| rest.strip_suffix(END).unwrap_or_default());
-    Ok(if mark.split(' ').next() == Some(&*mark_of(inside)) { State::Outdated } else { State::Edited })
+    Ok(if mark.split(' ').next() == Some(&*mark_of(inside)) {
+        BlockState::Outdated
+    } else {
+        BlockState::Edited
+    })
 }
 
 /// Replaces the block, or appends it to the end of the text.
-pub(super) fn put(text: Option<&str>, body: &str) -> Result<Change, String> {
+pub(super) fn put(text: Option<&str>, body: &str) -> Result<FileChange, String> {
     let block = block(body);
-    let Some(text) = text else { return Ok(Change::Write(format!("{block}\n"))) };
-    if state(text, body)? == State::Current {
-        return Ok(Change::Nothing);
+    let Some(text) = text else { return Ok(FileChange::Write(format!("{block}\n"))) };
+    if state(text, body)? == BlockState::Current {
+        return Ok(FileChange::Nothing);
     }
     let newline = newline_of(text);
     let block = block.replace('\n', newline);
-    Ok(Change::Write(match find(text)? {
+    Ok(FileChange::Write(match find(text)? {
         Some(at) => format!("{}{block}{}", &text[..at.start], &text[at.end..]),
         None if text.is_empty() => block,
         None if text.ends_with('\n') => format!("{text}{newline}{block}{newline}"),
@@ -63,13 +67,13 @@ pub(super) fn put(text: Option<&str>, body: &str) -> Result<Change, String> {
     }))
 }
 
-pub(super) fn take_out(text: Option<&str>) -> Result<Change, String> {
+pub(super) fn take_out(text: Option<&str>) -> Result<FileChange, String> {
     let text = text.unwrap_or_default();
-    let Some(at) = find(text)? else { return Ok(Change::Nothing) };
+    let Some(at) = find(text)? else { return Ok(FileChange::Nothing) };
     let (before, after) = (&text[..at.start], &text[at.end..]);
     let rest = without_first_break(after);
     if before.is_empty() && rest.is_empty() && !after.is_empty() {
-        return Ok(Change::Delete);
+        return Ok(FileChange::Delete);
     }
     let shorter = without_last_break(before);
     let before = match (after.is_empty(), shorter.ends_with('\n')) {
@@ -78,7 +82,7 @@ pub(super) fn take_out(text: Option<&str>) -> Result<Change, String> {
         // The empty line that `put` adds before the block is missing.
         (_, false) => before,
     };
-    Ok(Change::Write(format!("{before}{rest}")))
+    Ok(FileChange::Write(format!("{before}{rest}")))
 }
 
 pub(super) fn block(body: &str) -> String {
@@ -131,8 +135,8 @@ mod tests {
 
     const BODY: &str = "# Work\n\nTake one.\n";
 
-    fn written(change: Change) -> String {
-        let Change::Write(text) = change else { panic!("{change:?}") };
+    fn written(change: FileChange) -> String {
+        let FileChange::Write(text) = change else { panic!("{change:?}") };
         text
     }
 
@@ -159,17 +163,17 @@ mod tests {
         for before in FILES {
             let after = written(put(Some(before), BODY).unwrap());
             assert!(after.starts_with(before), "{before:?}: {after:?}");
-            assert_eq!(put(Some(&after), BODY).unwrap(), Change::Nothing, "{before:?}");
-            assert_eq!(state(&after, BODY).unwrap(), State::Current);
+            assert_eq!(put(Some(&after), BODY).unwrap(), FileChange::Nothing, "{before:?}");
+            assert_eq!(state(&after, BODY).unwrap(), BlockState::Current);
             let added = &after[before.len()..];
             let (breaks, crlf) = (added.matches('\n').count(), added.matches("\r\n").count());
             assert_eq!(crlf, if newline_of(before) == "\r\n" { breaks } else { 0 }, "{after:?}");
-            assert_eq!(take_out(Some(&after)).unwrap(), Change::Write((*before).to_owned()), "{after:?}");
+            assert_eq!(take_out(Some(&after)).unwrap(), FileChange::Write((*before).to_owned()), "{after:?}");
         }
         let own = written(put(None, BODY).unwrap());
-        assert_eq!(take_out(Some(&own)).unwrap(), Change::Delete);
-        assert_eq!(take_out(None).unwrap(), Change::Nothing);
-        assert_eq!(take_out(Some("# Mine\n")).unwrap(), Change::Nothing);
+        assert_eq!(take_out(Some(&own)).unwrap(), FileChange::Delete);
+        assert_eq!(take_out(None).unwrap(), FileChange::Nothing);
+        assert_eq!(take_out(Some("# Mine\n")).unwrap(), FileChange::Nothing);
     }
 
     #[test]
@@ -178,9 +182,9 @@ mod tests {
             let old = written(put(Some(before), "another\ntext\n").unwrap());
             for end in ["", "\n", "\r\n\r\n", "\nbelow", "\n\n## Below\n"] {
                 let around = format!("{}{end}", old.trim_end());
-                assert_eq!(state(&around, BODY).unwrap(), State::Outdated, "{around:?}");
+                assert_eq!(state(&around, BODY).unwrap(), BlockState::Outdated, "{around:?}");
                 let new = written(put(Some(&around), BODY).unwrap());
-                assert_eq!(state(&new, BODY).unwrap(), State::Current, "{new:?}");
+                assert_eq!(state(&new, BODY).unwrap(), BlockState::Current, "{new:?}");
                 let (was, is) = (find(&around).unwrap().unwrap(), find(&new).unwrap().unwrap());
                 assert_eq!((&around[..was.start], &around[was.end..]), (&new[..is.start], &new[is.end..]));
             }
@@ -196,17 +200,17 @@ mod tests {
             (format!("{block}\n\nmore\n"), "\nmore\n"),
             (format!("# T\n\n{block}\nmore"), "# T\nmore"),
         ] {
-            assert_eq!(take_out(Some(&around)).unwrap(), Change::Write(left.to_owned()), "{around:?}");
+            assert_eq!(take_out(Some(&around)).unwrap(), FileChange::Write(left.to_owned()), "{around:?}");
         }
     }
 
     #[test]
     fn a_word_changed_by_hand_is_seen_and_line_ends_do_not_count() {
         let own = written(put(None, BODY).unwrap());
-        assert_eq!(state(&own.replace("Take", "Leave"), BODY).unwrap(), State::Edited);
-        assert_eq!(state(&own.replace("begin ", "begin x"), BODY).unwrap(), State::Edited);
-        assert_eq!(state(&own.replace('\n', "\r\n"), BODY).unwrap(), State::Current);
-        assert_eq!(state("nothing", BODY).unwrap(), State::Absent);
+        assert_eq!(state(&own.replace("Take", "Leave"), BODY).unwrap(), BlockState::Edited);
+        assert_eq!(state(&own.replace("begin ", "begin x"), BODY).unwrap(), BlockState::Edited);
+        assert_eq!(state(&own.replace('\n', "\r\n"), BODY).unwrap(), BlockState::Current);
+        assert_eq!(state("nothing", BODY).unwrap(), BlockState::Absent);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::NAME;
-use super::file::Change;
+use super::file::FileChange;
 use super::json_edit::{JsonDocument, Remaining, Step};
 use crate::shell_quote::quote;
 
@@ -33,12 +33,12 @@ fn command(program: &str, event: &HookedEvent) -> String {
     format!("{} claude-hook {} 2>/dev/null || true", quote(program), event.word)
 }
 
-pub(super) fn put(text: Option<&str>, program: &str) -> Result<Change, String> {
+pub(super) fn put(text: Option<&str>, program: &str) -> Result<FileChange, String> {
     let entry = |event: &HookedEvent| json!({"hooks": [{"type": "command", "command": command(program, event), "timeout": event.timeout}]});
     let Some(text) = text else {
         let all: Map<_, _> =
             EVENTS.iter().map(|event| (event.name.to_owned(), json!([entry(event)]))).collect();
-        return Ok(Change::Write(JsonDocument::new("hooks", all.into()).into_text()));
+        return Ok(FileChange::Write(JsonDocument::new("hooks", all.into()).into_text()));
     };
     let mut json = JsonDocument::parse(text)?;
     for event in missing_in(&json.root(), program)? {
@@ -51,7 +51,7 @@ pub(super) fn put(text: Option<&str>, program: &str) -> Result<Change, String> {
             Some(_) => json.append(&[Step::Key("hooks"), Step::Key(event.name)], None, &entry(event)),
         }
     }
-    Ok(if json.text() == text { Change::Nothing } else { Change::Write(json.into_text()) })
+    Ok(if json.text() == text { FileChange::Nothing } else { FileChange::Write(json.into_text()) })
 }
 
 /// The command of each event, one per line, for display.
@@ -60,8 +60,8 @@ pub(super) fn shown(program: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-pub(super) fn take_out(text: Option<&str>, program: &str) -> Result<Change, String> {
-    let Some(text) = text else { return Ok(Change::Nothing) };
+pub(super) fn take_out(text: Option<&str>, program: &str) -> Result<FileChange, String> {
+    let Some(text) = text else { return Ok(FileChange::Nothing) };
     let mut json = JsonDocument::parse(text)?;
     // Last to first, so that no removal shifts the index of a hook that is still to be removed.
     for event in EVENTS.iter().rev() {
@@ -74,11 +74,11 @@ pub(super) fn take_out(text: Option<&str>, program: &str) -> Result<Change, Stri
                 Step::Index(hook),
             ];
             if json.remove(if alone { &at[..3] } else { &at }) == Remaining::Nothing {
-                return Ok(Change::Delete);
+                return Ok(FileChange::Delete);
             }
         }
     }
-    Ok(if json.text() == text { Change::Nothing } else { Change::Write(json.into_text()) })
+    Ok(if json.text() == text { FileChange::Nothing } else { FileChange::Write(json.into_text()) })
 }
 
 /// The events without a hook of ours.

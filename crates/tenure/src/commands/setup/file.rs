@@ -15,7 +15,7 @@ use crate::report::{CommandResult, Report};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum FileChange {
     Nothing,
     Write(String),
     /// The file was created by us and nothing else is in it.
@@ -28,7 +28,7 @@ pub(super) struct Plan {
     pub(super) path: PathBuf,
     /// The file that `path` resolves to through symbolic links.
     real: PathBuf,
-    change: Change,
+    change: FileChange,
     /// Whether temporary files of a killed process were removed.
     swept: bool,
     _lock: Option<File>,
@@ -40,7 +40,7 @@ impl Plan {
         app: &App<'_>,
         path: PathBuf,
         by_hand: &str,
-        edit: impl FnOnce(Option<&str>) -> Result<Change, String>,
+        edit: impl FnOnce(Option<&str>) -> Result<FileChange, String>,
     ) -> CommandResult<Self> {
         let real = atomic::follow(&path).map_err(|e| Report::io(&e, ErrorCode::Config, "read", &path))?;
         let folder = folder_of(&real);
@@ -50,7 +50,7 @@ impl Plan {
         let text = text_of(&path)?;
         let change = edit(text.as_deref()).map_err(|why| unreadable(&path, &why, by_hand))?;
         let is_read_only = real.metadata().is_ok_and(|file| file.permissions().readonly());
-        if change != Change::Nothing && is_read_only {
+        if change != FileChange::Nothing && is_read_only {
             let refused = io::Error::from(io::ErrorKind::PermissionDenied);
             return Err(Report::io(&refused, ErrorCode::Config, "write", &path).note("it is read-only"));
         }
@@ -58,7 +58,7 @@ impl Plan {
     }
 
     pub(super) fn changes(&self) -> bool {
-        self.change != Change::Nothing
+        self.change != FileChange::Nothing
     }
 
     /// Makes the change, unless this is a dry run. Never removes `root` or a folder above it.
@@ -70,14 +70,14 @@ impl Plan {
             |verb: &'static str| move |e: io::Error| Report::io(&e, ErrorCode::Config, verb, &self.path);
         let folder = folder_of(&self.real);
         match &self.change {
-            Change::Nothing => {}
-            Change::Write(text) => {
+            FileChange::Nothing => {}
+            FileChange::Write(text) => {
                 std::fs::create_dir_all(folder).map_err(failed("write"))?;
                 atomic::write_shared(&self.real, text, &app.env.ids.uuid()).map_err(failed("write"))?;
             }
-            Change::Delete => std::fs::remove_file(&self.real).map_err(failed("remove"))?,
+            FileChange::Delete => std::fs::remove_file(&self.real).map_err(failed("remove"))?,
         }
-        let is_gone = self.change == Change::Delete || (self.swept && !self.real.exists());
+        let is_gone = self.change == FileChange::Delete || (self.swept && !self.real.exists());
         if is_gone && folder != root && folder.starts_with(root) {
             // The folder was created with the file; this fails, as it should, if something else is in it.
             let _ = std::fs::remove_dir(folder);

@@ -117,12 +117,12 @@ fn check(app: &App<'_>, client: Client, file: &str) -> CommandResult<Answer> {
     Ok(Answer::new(json!({"client": name, "parts": data}), text))
 }
 
-fn describe(state: block::State) -> &'static str {
+fn describe(state: block::BlockState) -> &'static str {
     match state {
-        block::State::Absent => "are missing",
-        block::State::Current => "are up to date",
-        block::State::Outdated => "were written by another version of tenure",
-        block::State::Edited => "were edited by hand; setup overwrites them",
+        block::BlockState::Absent => "are missing",
+        block::BlockState::Current => "are up to date",
+        block::BlockState::Outdated => "were written by another version of tenure",
+        block::BlockState::Edited => "were edited by hand; setup overwrites them",
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use tenure_core::ErrorCode;
 use tenure_core::hints;
 
-use super::file::{Change, Plan, text_of, unreadable};
+use super::file::{FileChange, Plan, text_of, unreadable};
 use super::mcp_check::try_out;
 use super::mcp_entry::ServerEntry;
 use super::mcp_json::Shape;
@@ -52,7 +52,7 @@ fn in_home(app: &App<'_>, variable: &str, folder: &str, file: &str) -> CommandRe
 }
 
 /// Adds our entry to the file's text, or removes it if `entry` is `None`.
-fn edit(client: Client, text: &str, entry: Option<&ServerEntry>) -> Result<Change, String> {
+fn edit(client: Client, text: &str, entry: Option<&ServerEntry>) -> Result<FileChange, String> {
     match client {
         Client::Codex => mcp_toml::edit(text, entry),
         Client::Vscode => mcp_json::edit(text, "servers", entry, Shape::Stdio),

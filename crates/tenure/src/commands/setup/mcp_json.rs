@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::NAME;
-use super::file::Change;
+use super::file::FileChange;
 use super::json_edit::{JsonDocument, Remaining, Step};
 use super::mcp_entry::ServerEntry;
 
@@ -25,10 +25,10 @@ pub(super) fn edit(
     group: &str,
     entry: Option<&ServerEntry>,
     shape: Shape,
-) -> Result<Change, String> {
+) -> Result<FileChange, String> {
     let Some(mut json) = parse(text)? else {
         let made = |wanted| JsonDocument::new(group, json!({NAME: server(wanted, shape)}));
-        return Ok(entry.map_or(Change::Nothing, |wanted| Change::Write(made(wanted).into_text())));
+        return Ok(entry.map_or(FileChange::Nothing, |wanted| FileChange::Write(made(wanted).into_text())));
     };
     let root = json.root();
     let servers = match root.get(group) {
@@ -39,7 +39,7 @@ pub(super) fn edit(
     match (entry, servers, found) {
         (Some(wanted), _, Some(found)) => {
             if entry_of(found).is_some_and(|found| found.serves(wanted)) {
-                return Ok(Change::Nothing);
+                return Ok(FileChange::Nothing);
             }
             if !found.is_object() {
                 return Err(format!("{NAME} is not a JSON object"));
@@ -56,14 +56,14 @@ pub(super) fn edit(
         (Some(wanted), None, _) => {
             json.append(&[], Some(group), &json!({NAME: server(wanted, shape)}));
         }
-        (None, _, None) => return Ok(Change::Nothing),
+        (None, _, None) => return Ok(FileChange::Nothing),
         (None, _, Some(_)) => {
             if json.remove(&[Step::Key(group), Step::Key(NAME)]) == Remaining::Nothing {
-                return Ok(Change::Delete);
+                return Ok(FileChange::Delete);
             }
         }
     }
-    Ok(Change::Write(json.into_text()))
+    Ok(FileChange::Write(json.into_text()))
 }
 
 pub(super) fn read(text: &str, group: &str) -> Result<Option<ServerEntry>, String> {
@@ -117,9 +117,9 @@ mod tests {
 
     fn put(text: &str) -> Option<String> {
         match edit(text, "mcpServers", Some(&ours()), Shape::Plain).unwrap() {
-            Change::Write(text) => Some(text),
+            FileChange::Write(text) => Some(text),
             change => {
-                assert_eq!(change, Change::Nothing);
+                assert_eq!(change, FileChange::Nothing);
                 None
             }
         }
@@ -135,19 +135,22 @@ mod tests {
         );
         assert_eq!(read(&after, "mcpServers").unwrap(), Some(ours()));
         assert_eq!(put(&after), None, "a second time changes nothing");
-        assert_eq!(edit(&after, "mcpServers", None, Shape::Plain).unwrap(), Change::Write(before.to_owned()));
+        assert_eq!(
+            edit(&after, "mcpServers", None, Shape::Plain).unwrap(),
+            FileChange::Write(before.to_owned())
+        );
     }
 
     #[test]
     fn a_file_created_for_the_entry_is_deleted_with_it() {
         let made = put("").unwrap();
-        assert_eq!(edit(&made, "mcpServers", None, Shape::Plain).unwrap(), Change::Delete);
+        assert_eq!(edit(&made, "mcpServers", None, Shape::Plain).unwrap(), FileChange::Delete);
         for before in ["{}", "{}\n", r#"{"mcpServers":{}}"#, r#"{"a": [1, 2]}"#, "// mine\n{}\n"] {
-            assert_eq!(edit(before, "mcpServers", None, Shape::Plain).unwrap(), Change::Nothing);
+            assert_eq!(edit(before, "mcpServers", None, Shape::Plain).unwrap(), FileChange::Nothing);
             let after = put(before).unwrap();
             assert_eq!(
                 edit(&after, "mcpServers", None, Shape::Plain).unwrap(),
-                Change::Write(before.to_owned())
+                FileChange::Write(before.to_owned())
             );
         }
     }
@@ -171,11 +174,11 @@ mod tests {
         let before = "{\n  // mine\n  \"mcp\": {}\n}\n";
         let ours = ours();
         let edit = |text: &str, entry| edit(text, "mcp", entry, Shape::OneCommand).unwrap();
-        let Change::Write(after) = edit(before, Some(&ours)) else { panic!() };
+        let FileChange::Write(after) = edit(before, Some(&ours)) else { panic!() };
         assert!(after.contains("// mine"), "{after}");
         assert_eq!(read(&after, "mcp").unwrap().as_ref(), Some(&ours));
-        assert_eq!(edit(&after, Some(&ours)), Change::Nothing);
-        assert_eq!(edit(&after, None), Change::Write(before.to_owned()));
+        assert_eq!(edit(&after, Some(&ours)), FileChange::Nothing);
+        assert_eq!(edit(&after, None), FileChange::Write(before.to_owned()));
         assert_eq!(server(&ours, Shape::OneCommand)["command"], json!(["tenure", "mcp"]));
         assert_eq!(server(&ours, Shape::Local)["tools"], json!(["*"]));
     }

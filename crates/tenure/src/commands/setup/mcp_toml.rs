@@ -3,12 +3,12 @@
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
 use super::NAME;
-use super::file::Change;
+use super::file::FileChange;
 use super::mcp_entry::ServerEntry;
 
 const GROUP: &str = "mcp_servers";
 
-pub(super) fn edit(text: &str, entry: Option<&ServerEntry>) -> Result<Change, String> {
+pub(super) fn edit(text: &str, entry: Option<&ServerEntry>) -> Result<FileChange, String> {
     let mut root = parse(text)?;
     match entry {
         Some(wanted) => {
@@ -17,7 +17,7 @@ pub(super) fn edit(text: &str, entry: Option<&ServerEntry>) -> Result<Change, St
             let servers = root.entry(GROUP).or_insert(Item::Table(group));
             let servers = servers.as_table_like_mut().ok_or_else(|| format!("{GROUP} is not a table"))?;
             if servers.get(NAME).and_then(entry_of).is_some_and(|found| found.serves(wanted)) {
-                return Ok(Change::Nothing);
+                return Ok(FileChange::Nothing);
             }
             let server = servers.entry(NAME).or_insert(Item::Table(Table::new()));
             let server =
@@ -27,10 +27,10 @@ pub(super) fn edit(text: &str, entry: Option<&ServerEntry>) -> Result<Change, St
         }
         None => {
             let Some(servers) = root.get_mut(GROUP).and_then(Item::as_table_like_mut) else {
-                return Ok(Change::Nothing);
+                return Ok(FileChange::Nothing);
             };
             if servers.remove(NAME).is_none() {
-                return Ok(Change::Nothing);
+                return Ok(FileChange::Nothing);
             }
             if servers.is_empty() {
                 root.remove(GROUP);
@@ -38,7 +38,7 @@ pub(super) fn edit(text: &str, entry: Option<&ServerEntry>) -> Result<Change, St
         }
     }
     let text = root.to_string();
-    Ok(if text.trim().is_empty() { Change::Delete } else { Change::Write(text) })
+    Ok(if text.trim().is_empty() { FileChange::Delete } else { FileChange::Write(text) })
 }
 
 pub(super) fn read(text: &str) -> Result<Option<ServerEntry>, String> {
@@ -72,8 +72,8 @@ mod tests {
         ServerEntry { command: "tenure".into(), args: vec!["mcp".into()], env: Vec::new() }
     }
 
-    fn written(change: Change) -> String {
-        let Change::Write(text) = change else { panic!("{change:?}") };
+    fn written(change: FileChange) -> String {
+        let FileChange::Write(text) = change else { panic!("{change:?}") };
         text
     }
 
@@ -88,7 +88,11 @@ mod tests {
             assert!(after.contains(line), "{line}: {after}");
         }
         assert_eq!(read(&after).unwrap(), Some(ours()));
-        assert_eq!(edit(&after, Some(&ours())).unwrap(), Change::Nothing, "a second time changes nothing");
+        assert_eq!(
+            edit(&after, Some(&ours())).unwrap(),
+            FileChange::Nothing,
+            "a second time changes nothing"
+        );
         assert_eq!(written(edit(&after, None).unwrap()), before);
     }
 
@@ -96,7 +100,7 @@ mod tests {
     fn an_empty_file_gets_one_table_and_loses_it_again() {
         let made = written(edit("", Some(&ours())).unwrap());
         assert_eq!(made, "[mcp_servers.tenure]\ncommand = \"tenure\"\nargs = [\"mcp\"]\n");
-        assert_eq!(edit(&made, None).unwrap(), Change::Delete);
+        assert_eq!(edit(&made, None).unwrap(), FileChange::Delete);
     }
 
     #[test]

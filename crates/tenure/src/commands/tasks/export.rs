@@ -22,14 +22,14 @@ use crate::text::Text;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The format
-    #[arg(long, value_enum, default_value_t = FormatArg::Md)]
-    format: FormatArg,
+    #[arg(long, value_enum, default_value_t = ExportFormat::Md)]
+    format: ExportFormat,
     #[command(flatten)]
     filter: FilterArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum FormatArg {
+enum ExportFormat {
     #[value(alias = "markdown")]
     Md,
     Json,
@@ -51,11 +51,11 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     })?;
     let document = export::document(&sections, &tasks);
     let content = match args.format {
-        FormatArg::Md => export::markdown(&sections, &tasks),
-        FormatArg::Json => serde_json::to_string_pretty(&document).unwrap_or_default() + "\n",
-        FormatArg::Csv => export::csv(&tasks),
+        ExportFormat::Md => export::markdown(&sections, &tasks),
+        ExportFormat::Json => serde_json::to_string_pretty(&document).unwrap_or_default() + "\n",
+        ExportFormat::Csv => export::csv(&tasks),
     };
-    if app.printer.json && args.format == FormatArg::Json {
+    if app.printer.json && args.format == ExportFormat::Json {
         return Ok(Some(Answer::new(document, Text::new())));
     }
     let name = CommandName { command: "tasks", subcommand: Some("export") };

@@ -37,7 +37,7 @@ pub(crate) struct Args {
     file: PathBuf,
     /// Whose format it is, if the name and the content do not show it
     #[arg(long, value_enum, value_name = "NAME", alias = "format")]
-    from: Option<FormatArg>,
+    from: Option<ImportFormat>,
     /// Change the tasks that are in the project already, and show the difference
     #[arg(long)]
     update: bool,
@@ -46,7 +46,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum FormatArg {
+enum ImportFormat {
     Markdown,
     Json,
     Lodestar,
@@ -57,17 +57,17 @@ enum FormatArg {
     Github,
 }
 
-impl From<FormatArg> for Format {
-    fn from(arg: FormatArg) -> Self {
+impl From<ImportFormat> for Format {
+    fn from(arg: ImportFormat) -> Self {
         match arg {
-            FormatArg::Markdown => Self::Markdown,
-            FormatArg::Json => Self::Json,
-            FormatArg::Lodestar => Self::Lodestar,
-            FormatArg::Beads => Self::Beads,
-            FormatArg::BacklogMd => Self::BacklogMd,
-            FormatArg::TaskMaster => Self::TaskMaster,
-            FormatArg::VibeKanban => Self::VibeKanban,
-            FormatArg::Github => Self::Github,
+            ImportFormat::Markdown => Self::Markdown,
+            ImportFormat::Json => Self::Json,
+            ImportFormat::Lodestar => Self::Lodestar,
+            ImportFormat::Beads => Self::Beads,
+            ImportFormat::BacklogMd => Self::BacklogMd,
+            ImportFormat::TaskMaster => Self::TaskMaster,
+            ImportFormat::VibeKanban => Self::VibeKanban,
+            ImportFormat::Github => Self::Github,
         }
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<()> {
     let (mut attempt, path) = attempt_log::find(&open, &task, args.attempt)?;
     let mut reader = LogReader::open(&path).map_err(|e| attempt_log::cannot_open(&e, &task, &path))?;
     let mut output =
-        Output { task: &task, raw: args.raw, transcript: Transcript::new(attempt.agent.as_deref()) };
+        LogPrinter { task: &task, raw: args.raw, transcript: Transcript::new(attempt.agent.as_deref()) };
     if !args.follow {
         app.printer.page();
     }
@@ -105,13 +105,13 @@ fn read_again(open: &Open<'_>, attempt: Attempt) -> CommandResult<Attempt> {
     Ok(found.unwrap_or(Attempt { state: AttemptState::Ended, ..attempt }))
 }
 
-struct Output<'a> {
+struct LogPrinter<'a> {
     task: &'a TaskName,
     raw: bool,
     transcript: Transcript,
 }
 
-impl Output<'_> {
+impl LogPrinter<'_> {
     fn line(&mut self, app: &mut App<'_>, line: &str) {
         if self.raw {
             app.printer.recorded(split_time(line).1);

@@ -10,7 +10,7 @@ use tenure_core::lease::AttemptState;
 use tenure_lock::open_private;
 use tenure_runner::transcript::Transcript;
 use tenure_serve::Refusal;
-use tenure_serve::web::{Action, Log, LogEntry, Metrics, ProjectHandler, TaskPage};
+use tenure_serve::web::{Action, AttemptLog, LogEntry, Metrics, ProjectHandler, TaskPage};
 
 use super::metrics::History;
 use super::projects::{refusal, slug};
@@ -59,16 +59,18 @@ impl<'a, 'o> WebHandler<'a, 'o> {
     }
 
     /// The end of the latest log. A log on another machine is not read; the answer names that machine.
-    fn log(&self, task: &TaskName) -> Log {
+    fn log(&self, task: &TaskName) -> AttemptLog {
         let (attempt, path) = match attempt_log::find(self.open, task, None) {
             Ok(found) => found,
-            Err(report) if report.code == ErrorCode::TaskNotFound => return Log::None,
-            Err(report) => return Log::Unreadable(report.message),
+            Err(report) if report.code == ErrorCode::TaskNotFound => return AttemptLog::None,
+            Err(report) => return AttemptLog::Unreadable(report.message),
         };
         let opened = open_private(&path, File::options().read(true));
         let (text, size) = match opened {
             Ok(file) => runners::logs::end_of(file, LOG_BYTES),
-            Err(error) => return Log::Unreadable(attempt_log::cannot_open(&error, task, &path).message),
+            Err(error) => {
+                return AttemptLog::Unreadable(attempt_log::cannot_open(&error, task, &path).message);
+            }
         };
         let mut transcript = Transcript::new(attempt.agent.as_deref());
         let mut entries: Vec<LogEntry> = Vec::new();
@@ -81,7 +83,7 @@ impl<'a, 'o> WebHandler<'a, 'o> {
         let dropped = entries.len().saturating_sub(LOG_ENTRIES);
         entries.drain(..dropped);
         let is_live = attempt.state != AttemptState::Ended;
-        Log::Lines { entries, is_cut: size > LOG_BYTES || dropped > 0, is_live }
+        AttemptLog::Lines { entries, is_cut: size > LOG_BYTES || dropped > 0, is_live }
     }
 }
 

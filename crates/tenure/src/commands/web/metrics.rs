@@ -43,7 +43,7 @@ const TOKENS: [&str; 4] = ["input", "output", "cache_read", "cache_write"];
 /// The totals in the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Saved {
+struct SavedTotals {
     store: String,
     seen: i64,
     takeovers: u64,
@@ -100,7 +100,7 @@ impl History {
             Ok(view.events(&last)?.last().map_or(0, |event| event.seq))
         })?;
         let text = self.file.as_ref().and_then(|file| std::fs::read(file).ok());
-        let saved = text.and_then(|text| serde_json::from_slice::<Saved>(&text).ok());
+        let saved = text.and_then(|text| serde_json::from_slice::<SavedTotals>(&text).ok());
         match saved.filter(|saved| saved.store == store && saved.seen <= newest) {
             Some(saved) => self.restore(&saved, newest),
             None => self.seen = newest,
@@ -109,7 +109,7 @@ impl History {
         Ok(())
     }
 
-    fn restore(&mut self, saved: &Saved, newest: i64) {
+    fn restore(&mut self, saved: &SavedTotals, newest: i64) {
         let most = i64::try_from(MOST_MISSED).unwrap_or(i64::MAX);
         self.seen = saved.seen.max(newest.saturating_sub(most));
         self.takeovers = saved.takeovers;
@@ -129,7 +129,7 @@ impl History {
         let named = |map: &BTreeMap<&'static str, u64>| {
             map.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
         };
-        let saved = Saved {
+        let saved = SavedTotals {
             store: store.clone(),
             seen: self.seen,
             takeovers: self.takeovers,

@@ -25,7 +25,7 @@ mod saved;
 mod verbs;
 
 use projects::MachineProjects;
-use saved::Saved;
+use saved::SavedServer;
 
 /// Serve the board to a browser on this machine
 ///
@@ -67,7 +67,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     };
     let slug = root.as_deref().map(projects::slug);
     let folder = home.join("web");
-    let mut saved = Saved::take(&folder, slug.as_deref().unwrap_or("all"), app.env)
+    let mut saved = SavedServer::take(&folder, slug.as_deref().unwrap_or("all"), app.env)
         .map_err(|e| Report::io(&e, ErrorCode::General, "lock a file in", &folder))?;
     let file = saved.path().to_owned();
     let (numeric, listeners) = listen(args.http, saved.port())?;
@@ -150,7 +150,7 @@ fn address_of(name: &str, numeric: SocketAddr) -> Address {
     Address { authority: if resolves && is_usual { named } else { numeric.clone() }, numeric, cookie }
 }
 
-fn sessions(app: &App<'_>, saved: Saved) -> Sessions {
+fn sessions(app: &App<'_>, saved: SavedServer) -> Sessions {
     let (ids, clock) = (Arc::clone(&app.env.ids), Arc::clone(&app.env.clock));
     let known = saved.sessions();
     Sessions::new(

@@ -19,7 +19,7 @@ use crate::sys;
 const MOST: usize = 32;
 
 #[derive(Debug)]
-pub(super) struct Saved {
+pub(super) struct SavedServer {
     path: PathBuf,
     /// Locked while the server runs.
     _lock: File,
@@ -29,7 +29,7 @@ pub(super) struct Saved {
     sessions: Vec<SessionRecord>,
 }
 
-impl Saved {
+impl SavedServer {
     /// The first of the files `KIND.json`, `KIND-2.json` and so on that no other server has.
     pub(super) fn take(folder: &Path, kind: &str, env: &Env) -> io::Result<Self> {
         atomic::make_folder(folder)?;

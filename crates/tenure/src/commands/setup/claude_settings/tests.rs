@@ -1,7 +1,7 @@
 use super::*;
 
-fn written(change: Change) -> String {
-    let Change::Write(text) = change else { panic!("{change:?}") };
+fn written(change: FileChange) -> String {
+    let FileChange::Write(text) = change else { panic!("{change:?}") };
     text
 }
 
@@ -34,15 +34,19 @@ fn putting_the_hooks_in_and_taking_them_out_restores_the_settings() {
     for before in FILES {
         let after = written(put(Some(before), "tenure").unwrap());
         assert_eq!(missing(&after, "tenure").unwrap(), Vec::<&str>::new(), "{after}");
-        assert_eq!(put(Some(&after), "tenure").unwrap(), Change::Nothing, "{after}");
-        assert_eq!(take_out(Some(&after), "tenure").unwrap(), Change::Write((*before).to_owned()), "{after}");
-        assert_eq!(take_out(Some(before), "tenure").unwrap(), Change::Nothing);
+        assert_eq!(put(Some(&after), "tenure").unwrap(), FileChange::Nothing, "{after}");
+        assert_eq!(
+            take_out(Some(&after), "tenure").unwrap(),
+            FileChange::Write((*before).to_owned()),
+            "{after}"
+        );
+        assert_eq!(take_out(Some(before), "tenure").unwrap(), FileChange::Nothing);
         kept(before, &after);
     }
     let own = written(put(None, "tenure").unwrap());
-    assert_eq!(put(Some(&own), "tenure").unwrap(), Change::Nothing);
-    assert_eq!(take_out(Some(&own), "tenure").unwrap(), Change::Delete);
-    assert_eq!(take_out(None, "tenure").unwrap(), Change::Nothing);
+    assert_eq!(put(Some(&own), "tenure").unwrap(), FileChange::Nothing);
+    assert_eq!(take_out(Some(&own), "tenure").unwrap(), FileChange::Delete);
+    assert_eq!(take_out(None, "tenure").unwrap(), FileChange::Nothing);
 }
 
 /// Every other key is still there in its order, and so are every other hook and every comment.
@@ -76,7 +80,7 @@ fn settings_of_any_layout_are_restored_byte_for_byte() {
         let again = take_out(Some(&after), "tenure").unwrap();
         assert_eq!(
             again,
-            Change::Write(before.clone()),
+            FileChange::Write(before.clone()),
             "seed {seed}, number {number}:\n{before}\n---\n{after}"
         );
         kept(&before, &after);
@@ -198,9 +202,9 @@ fn a_hook_that_its_owner_has_moved_or_adapted_is_kept_and_can_be_removed() {
 fn a_program_of_another_name_is_recognized_and_another_tool_is_not_ours() {
     let own = written(put(None, "/opt/t 1/t").unwrap());
     assert!(own.contains("'/opt/t 1/t' claude-hook"), "{own}");
-    assert_eq!(put(Some(&own), "/opt/t 1/t").unwrap(), Change::Nothing);
-    assert_eq!(take_out(Some(&own), "/opt/t 1/t").unwrap(), Change::Delete);
-    assert_eq!(take_out(Some(&own), "tenure").unwrap(), Change::Nothing);
+    assert_eq!(put(Some(&own), "/opt/t 1/t").unwrap(), FileChange::Nothing);
+    assert_eq!(take_out(Some(&own), "/opt/t 1/t").unwrap(), FileChange::Delete);
+    assert_eq!(take_out(Some(&own), "tenure").unwrap(), FileChange::Nothing);
 }
 
 #[test]
