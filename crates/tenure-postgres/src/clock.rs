@@ -15,8 +15,8 @@ impl ServerClock {
     }
 
     pub(crate) fn set(&self, now: Timestamp) {
-        if let Ok(mut heard) = self.0.lock() {
-            *heard = (now, Instant::now());
+        if let Ok(mut last) = self.0.lock() {
+            *last = (now, Instant::now());
         }
     }
 }
@@ -24,7 +24,7 @@ impl ServerClock {
 impl Clock for ServerClock {
     fn now(&self) -> Timestamp {
         match self.0.lock() {
-            Ok(heard) => heard.0.after(heard.1.elapsed()),
+            Ok(last) => last.0.after(last.1.elapsed()),
             Err(broken) => broken.into_inner().0,
         }
     }

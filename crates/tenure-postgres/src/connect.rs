@@ -67,14 +67,15 @@ async fn open(address: &Address, server: Server<'_>) -> Result<Connected, Failur
             sys::connect_to_socket(&folder.join(format!(".s.PGSQL.{port}"))).await?
         }
     };
-    let heard = Arc::new(Heard::default());
-    let wire = Wire { socket: stream, greeting: Some(Vec::new()), confidential, heard: Arc::clone(&heard) };
+    let greeted = Arc::new(Greeting::default());
+    let wire =
+        Wire { socket: stream, greeting: Some(Vec::new()), confidential, greeted: Arc::clone(&greeted) };
     let connected = address.config_for(server).connect_raw(wire, NoTls).await;
-    if heard.wants_readable_password.load(Ordering::Relaxed) {
+    if greeted.wants_readable_password.load(Ordering::Relaxed) {
         return Err(Failure::Refused(readable_password(address)));
     }
     let (client, connection) = connected?;
-    Ok(Connected { client, connection, socket, given_pid: heard.pid.load(Ordering::Relaxed) })
+    Ok(Connected { client, connection, socket, given_pid: greeted.pid.load(Ordering::Relaxed) })
 }
 
 fn readable_password(address: &Address) -> Error {
@@ -127,7 +128,7 @@ const MD5: u32 = 5;
 
 /// What the server sent before the first query.
 #[derive(Default)]
-struct Heard {
+struct Greeting {
     /// The process id in the server's greeting. If it differs from that of the process that runs the queries, the connection
     /// goes through a pooler.
     pid: AtomicI32,
@@ -141,30 +142,30 @@ pub(crate) struct Wire {
     socket: Box<dyn Socket>,
     greeting: Option<Vec<u8>>,
     confidential: bool,
-    heard: Arc<Heard>,
+    greeted: Arc<Greeting>,
 }
 
 impl Wire {
     /// False if the connection must be ended.
-    fn hear(&mut self, bytes: &[u8]) -> bool {
-        let Some(heard) = &mut self.greeting else { return true };
-        heard.extend_from_slice(bytes);
+    fn read_greeting(&mut self, bytes: &[u8]) -> bool {
+        let Some(received) = &mut self.greeting else { return true };
+        received.extend_from_slice(bytes);
         // Each message is a letter and a length that includes itself.
-        while let [letter, a, b, c, d, body @ ..] = heard.as_slice() {
+        while let [letter, a, b, c, d, body @ ..] = received.as_slice() {
             let length = usize::try_from(u32::from_be_bytes([*a, *b, *c, *d])).unwrap_or(usize::MAX);
             let end = length.saturating_add(1);
-            if heard.len() < end {
+            if received.len() < end {
                 return true;
             }
             match (letter, body) {
                 (b'R', [p, q, r, s, ..]) if !self.confidential => {
                     if matches!(u32::from_be_bytes([*p, *q, *r, *s]), CLEAR_TEXT | MD5) {
-                        self.heard.wants_readable_password.store(true, Ordering::Relaxed);
+                        self.greeted.wants_readable_password.store(true, Ordering::Relaxed);
                         return false;
                     }
                 }
                 (b'K', [p, q, r, s, ..]) => {
-                    self.heard.pid.store(i32::from_be_bytes([*p, *q, *r, *s]), Ordering::Relaxed);
+                    self.greeted.pid.store(i32::from_be_bytes([*p, *q, *r, *s]), Ordering::Relaxed);
                 }
                 _ => {}
             }
@@ -172,7 +173,7 @@ impl Wire {
                 self.greeting = None;
                 return true;
             }
-            heard.drain(..end);
+            received.drain(..end);
         }
         true
     }
@@ -186,7 +187,7 @@ impl AsyncRead for Wire {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.socket).poll_read(cx, buf))?;
-        if self.greeting.is_some() && !self.hear(buf.filled().get(before..).unwrap_or_default()) {
+        if self.greeting.is_some() && !self.read_greeting(buf.filled().get(before..).unwrap_or_default()) {
             return Poll::Ready(Err(io::ErrorKind::PermissionDenied.into()));
         }
         Poll::Ready(Ok(()))

@@ -23,7 +23,7 @@ use crate::address::{Address, Server};
 use crate::connect::{self, Connected};
 use crate::doorbell::Doorbells;
 use crate::error::Failure;
-use crate::migrate::{self, Opened};
+use crate::migrate::{self, ProjectRow};
 use crate::notifications::{Reader, ReaderPause};
 
 /// The longest that a client stopped in the middle of a transaction can delay others.
@@ -90,8 +90,8 @@ pub(crate) struct Connection {
     pub(crate) connected_at: Timestamp,
     /// A condition on the processes in leases: only these can be known to be dead.
     pub(crate) judged: String,
-    /// What [`migrate::look`] reads, if it was read when the connection was made and has not been used since.
-    pub(crate) first_look: Option<Sql<Opened>>,
+    /// What [`migrate::read_project`] reads, if it was read when the connection was made and has not been used since.
+    pub(crate) prefetched_project: Option<Sql<ProjectRow>>,
 }
 
 impl fmt::Debug for Connection {
@@ -157,16 +157,16 @@ impl Connection {
             asynchronous_commit: false,
             connected_at: Timestamp::from_millis(0),
             judged: String::new(),
-            first_look: None,
+            prefetched_project: None,
         };
         let sql = format!(
             "SELECT pg_backend_pid(), pg_is_in_recovery(), {NOW}, current_setting('synchronous_commit') = 'off'"
         );
         let mut answers = ours
-            .each(&[Statement::Query(&sql, &[]), Statement::Query(migrate::LOOK, &[&project])])?
+            .each(&[Statement::Query(&sql, &[]), Statement::Query(migrate::PROJECT_QUERY, &[&project])])?
             .into_iter();
         let row = only_row(answers.next().transpose()?.flatten())?;
-        ours.first_look = answers.next().map(migrate::read_look);
+        ours.prefetched_project = answers.next().map(migrate::parse_project);
         ours.pooled |= row.try_get::<_, i32>(0)? != given_pid;
         if row.try_get(1)? {
             return Err(Failure::InRecovery);

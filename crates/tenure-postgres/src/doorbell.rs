@@ -19,7 +19,7 @@ pub(crate) const LONGEST_CHANNEL: usize = 63;
 /// The end that a waiter reads. Dropping it removes it from the store's doorbells.
 #[derive(Debug)]
 pub struct Doorbell {
-    heard: LocalDatagrams,
+    receiver: LocalDatagrams,
     channel: String,
     number: u64,
     of: Arc<Doorbells>,
@@ -32,13 +32,13 @@ impl Doorbell {
 
     /// Readable when the doorbell was rung.
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.heard.as_fd()
+        self.receiver.as_fd()
     }
 
     /// Discards the rings that have arrived, so that the next wait blocks.
     pub fn silence(&self) {
         let mut byte = [0];
-        while self.heard.recv(&mut byte).is_ok() {}
+        while self.receiver.recv(&mut byte).is_ok() {}
     }
 }
 
@@ -73,14 +73,14 @@ impl Doorbells {
 
     /// A doorbell that rings for every notification on `channel`, and when the connection ends.
     pub(crate) fn add(self: &Arc<Self>, channel: String) -> io::Result<Doorbell> {
-        let (rings, heard) = local_datagrams()?;
+        let (rings, receiver) = local_datagrams()?;
         rings.set_nonblocking(true)?;
-        heard.set_nonblocking(true)?;
+        receiver.set_nonblocking(true)?;
         let mut all = self.lock();
         all.last += 1;
         let number = all.last;
         all.bells.push(Bell { number, channel: channel.clone(), rings });
-        Ok(Doorbell { heard, channel, number, of: Arc::clone(self) })
+        Ok(Doorbell { receiver, channel, number, of: Arc::clone(self) })
     }
 
     /// The channels on which the store has to listen.

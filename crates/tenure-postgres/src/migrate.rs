@@ -22,7 +22,7 @@ pub(crate) const LATEST: i64 = 1;
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1952804469, 1818322020)";
 
 /// What a client reads when it opens a project.
-pub(crate) struct Opened {
+pub(crate) struct ProjectRow {
     /// The schema version of the database, zero if it has none.
     pub(crate) version: i64,
     /// The id of the project's store, if the project exists.
@@ -32,19 +32,19 @@ pub(crate) struct Opened {
 }
 
 /// Returns what the connection's first round trip has read, or reads it now.
-pub(crate) fn look(connection: &mut Connection, project: Uuid) -> Sql<Opened> {
-    match connection.first_look.take() {
+pub(crate) fn read_project(connection: &mut Connection, project: Uuid) -> Sql<ProjectRow> {
+    match connection.prefetched_project.take() {
         Some(opened) => opened,
-        None => read_look(connection.rows(LOOK, &[&project]).map(Some)),
+        None => parse_project(connection.rows(PROJECT_QUERY, &[&project]).map(Some)),
     }
 }
 
-/// The query for what [`read_look`] reads; `$1` is the project.
-pub(crate) const LOOK: &str =
+/// The query for what [`parse_project`] reads; `$1` is the project.
+pub(crate) const PROJECT_QUERY: &str =
     "SELECT l.version, p.store_id, coalesce(p.section_deps, true), coalesce(p.task_deps, true)
      FROM (SELECT max(version) AS version FROM tenure.ladder) l LEFT JOIN tenure.projects p ON p.id = $1";
 
-pub(crate) fn read_look(outcome: Result<Option<Vec<Row>>, impl Into<Failure>>) -> Sql<Opened> {
+pub(crate) fn parse_project(outcome: Result<Option<Vec<Row>>, impl Into<Failure>>) -> Sql<ProjectRow> {
     match outcome.map_err(Into::into).and_then(only_row) {
         Ok(row) => {
             let found: i64 = row.try_get::<_, Option<i64>>(0)?.unwrap_or(0);
@@ -52,7 +52,7 @@ pub(crate) fn read_look(outcome: Result<Option<Vec<Row>>, impl Into<Failure>>) -
             let id = row.try_get::<_, Option<String>>(1)?;
             let id = id.map(|id| StoreId::stored(&id)).transpose().map_err(Failure::Refused)?;
             let (section_deps, task_deps) = (row.try_get(2)?, row.try_get(3)?);
-            Ok(Opened {
+            Ok(ProjectRow {
                 version: found,
                 id,
                 may_exist: MayExist { section_deps, task_deps, ..MayExist::UNKNOWN },
@@ -60,7 +60,7 @@ pub(crate) fn read_look(outcome: Result<Option<Vec<Row>>, impl Into<Failure>>) -
         }
         Err(failure) => match failure.state() {
             Some(state) if *state == SqlState::UNDEFINED_TABLE || *state == SqlState::INVALID_SCHEMA_NAME => {
-                Ok(Opened { version: 0, id: None, may_exist: MayExist::UNKNOWN })
+                Ok(ProjectRow { version: 0, id: None, may_exist: MayExist::UNKNOWN })
             }
             _ => Err(failure),
         },

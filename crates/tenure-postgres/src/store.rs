@@ -91,7 +91,7 @@ impl PostgresStore {
     pub fn open(address: Address, project: &str, options: OpenOptions) -> Result<Self> {
         let mut store = Self::new(address, project, options)?;
         store.id = store.keep_trying(|connection| {
-            let opened = store.look(connection)?;
+            let opened = store.read_project(connection)?;
             let is_old = opened.id.is_some() && !migrate::is_latest(opened.version);
             if is_old && !store.options.read_only {
                 migrate::migrate(connection)?;
@@ -106,7 +106,7 @@ impl PostgresStore {
     pub fn create(address: Address, project: &str, name: &str, options: OpenOptions) -> Result<Self> {
         let mut store = Self::new(address, project, options)?;
         store.id = store.keep_trying(|connection| {
-            let opened = store.look(connection)?;
+            let opened = store.read_project(connection)?;
             if opened.id.is_some() && migrate::is_latest(opened.version) {
                 return Ok(opened.id);
             }
@@ -122,13 +122,13 @@ impl PostgresStore {
             );
             connection.rows(&sql, &[&store.project, &name, &RandomIds.store().as_str()])?;
             // Another process may have been first.
-            Ok(store.look(connection)?.id)
+            Ok(store.read_project(connection)?.id)
         })?;
         Ok(store)
     }
 
-    fn look(&self, connection: &mut Connection) -> Sql<migrate::Opened> {
-        let opened = migrate::look(connection, self.project)?;
+    fn read_project(&self, connection: &mut Connection) -> Sql<migrate::ProjectRow> {
+        let opened = migrate::read_project(connection, self.project)?;
         self.expected.set(opened.may_exist);
         Ok(opened)
     }

@@ -19,7 +19,7 @@ use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Clock, Context, Ending, Error, Result};
 
 use super::agent_output::{ReaderHandle, read_output};
-use super::diagnosis::{Diagnosis, Found};
+use super::diagnosis::{AttemptEnding, Diagnosis};
 use super::log::NamedLog;
 use super::output::{AttemptLog, LastOutput};
 use super::resumption::{self, Beginning, ResumeReason, Resumption, is_unreported};
@@ -42,7 +42,7 @@ const ASKED: Duration = Duration::from_mins(5);
 pub(super) struct AttemptReport {
     pub(super) ended: CommandEnd,
     /// How the agent ended; `None` if it did not run.
-    found: Option<Found>,
+    found: Option<AttemptEnding>,
     /// What the ending has parked.
     pub(super) parked: Option<Parking>,
 }
@@ -359,7 +359,7 @@ impl AttemptRecorder for Checkpoints<'_> {
     fn ended(&self, tx: &mut dyn Tx, task: &Task, cost: Cost, reported: bool) -> Result<()> {
         if let Some(found) = self.diagnosis.found() {
             let ending = found.for_parking(reported);
-            let Found { conclusion, reason, .. } = found;
+            let AttemptEnding { conclusion, reason, .. } = found;
             let (reason, resets_at, fence) = (reason.as_str(), conclusion.resets_at, self.lease.fence);
             let ended = EndedAttempt { ending, reason, resets_at, task: &task.id, fence, cost };
             let found = note_ending(tx, &self.ctx, self.scope, self.caller, &ended)?;

@@ -40,12 +40,12 @@ struct State {
     /// The attempt's id, once it has begun.
     attempt: Option<String>,
     /// Set once the agent has ended.
-    found: Option<Found>,
+    found: Option<AttemptEnding>,
 }
 
 /// How an attempt has ended.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct AttemptEnding {
     /// What was concluded from the output.
     pub(super) conclusion: Conclusion,
     /// The ending, with what the agent has reported taken into account.
@@ -58,7 +58,7 @@ pub(super) struct Found {
     pub(super) reason: String,
 }
 
-impl Found {
+impl AttemptEnding {
     /// The ending that counts when accounts, hosts and presets are parked. `reported` means that the agent has finished its
     /// task itself.
     pub(super) fn for_parking(&self, reported: bool) -> Ending {
@@ -156,7 +156,8 @@ impl<'a> Diagnosis<'a> {
             self.result(ending, &reason)
         };
         let reported = report.is_some();
-        state.found = Some(Found { conclusion, ending, reported, asked_next, reason: reason.clone() });
+        state.found =
+            Some(AttemptEnding { conclusion, ending, reported, asked_next, reason: reason.clone() });
         Some(OutputVerdict { result, reason })
     }
 
@@ -191,11 +192,11 @@ impl<'a> Diagnosis<'a> {
                 Conclusion { ending: Ending::Misconfigured, message: Some(why.to_owned()), resets_at: None };
             let (reported, asked_next, reason) = (false, false, why.to_owned());
             let ending = conclusion.ending;
-            state.found = Some(Found { conclusion, ending, reported, asked_next, reason });
+            state.found = Some(AttemptEnding { conclusion, ending, reported, asked_next, reason });
         }
     }
 
-    pub(super) fn found(&self) -> Option<Found> {
+    pub(super) fn found(&self) -> Option<AttemptEnding> {
         self.state.lock().ok()?.found.clone()
     }
 
