@@ -209,11 +209,11 @@ pub enum Error {
     #[error("{message}")]
     Untrusted { message: String, root: PathBuf },
     /// Something that this system does not offer yet.
-    #[error("{what} is not on Windows yet, use WSL")]
+    #[error("{what} is not supported on Windows yet; use WSL")]
     Unsupported { what: String },
     #[error("{message}")]
     Invalid { message: String, hint: Option<Box<Hint>> },
-    #[error("{:?} could be {}", shortened(reference), list(candidates))]
+    #[error("{:?} is ambiguous: it matches {}", shortened(reference), list(candidates))]
     Ambiguous { reference: String, candidates: Vec<TaskName>, more: bool },
     /// An import would add a task that is in the project.
     #[error("line {line}: {what}")]
@@ -238,7 +238,7 @@ pub enum Error {
     JobNotFound { reference: String },
     #[error("no {} matches {:?}", what, shortened(reference))]
     SessionNotFound { reference: String, what: &'static str },
-    #[error("{:?} could be {}", shortened(reference), candidates.join(", "))]
+    #[error("{:?} is ambiguous: it matches {}", shortened(reference), candidates.join(", "))]
     AmbiguousWork { reference: String, candidates: Vec<String> },
     #[error("the definition of {what} has changed: {}", changes.join("; "))]
     DefinitionChanged { what: String, changes: Vec<String> },

@@ -86,7 +86,7 @@ mod table {
         reopen(key): "reopen it" => "tenure tasks reopen {key}";
         approve(key): "approve it" => "tenure tasks approve {key}";
         reject(key): "reject it" => "tenure tasks reject {key} -m 'what is missing'";
-        skip(key): "leave it out" => "tenure tasks skip {key}";
+        skip(key): "skip it" => "tenure tasks skip {key}";
         remove_dependency(task, on): "remove the dependency" => "tenure tasks depend {task} --not-on {on}";
         preview_update(file): "see what an update would change" => "tenure tasks import --update --dry-run {file}";
         show_agent_log(key): "see what its agent did" => "tenure tasks logs {key}";
@@ -98,7 +98,7 @@ mod table {
         list_sections(): "see all sections" => "tenure sections list";
         show_similar_section(name): "did you mean" => "tenure sections show {name}";
         show_blocking_section(name): "see its tasks" => "tenure sections show {name}";
-        make_parallel(section): "let several work in it" => "tenure sections update {section} --parallel";
+        make_parallel(section): "allow several holders" => "tenure sections update {section} --parallel";
         list_locks(): "see all locks" => "tenure locks list";
         apply_kept_outcome(): "apply it once the store answers" => "tenure locks cleanup";
         list_agents(): "see all agents" => "tenure agents list";
@@ -110,7 +110,7 @@ mod table {
 
         // Runners and timers.
         start_runner(): "start a runner" => "tenure runners start";
-        probe_parked(): "to try it now, start a runner" => "tenure runners start";
+        probe_parked(): "try it now" => "tenure runners start";
         list_runners(): "see all runners" => "tenure runners list";
         follow_runner(id): "see its log" => "tenure runners logs {id} --follow";
         show_runner_log(id): "see its log" => "tenure runners logs {id}";
@@ -152,9 +152,9 @@ mod table {
         remove_exclusive(): "remove it" => "tenure exclusive release --force";
 
         // Trust and configuration.
-        trust_at(path): "see what it would run and reach, and decide" => "tenure trust -C {path}";
+        trust_at(path): "review what it would run and connect to" => "tenure trust -C {path}";
         trust_settings(): "see them and decide" => "tenure trust";
-        show_trust(): "see what it would run and reach, and its hash" => "tenure trust --show";
+        show_trust(): "see what it would run and connect to, and its hash" => "tenure trust --show";
         untrust(): "withdraw it" => "tenure untrust";
         list_config_files(): "see the configuration files" => "tenure config path";
         show_config(): "see store.url" => "tenure config show";
@@ -167,19 +167,19 @@ mod table {
         add_project_id(id): "add one" => "tenure config set project.id {id}";
 
         // Stores.
-        adopt(): "make it a project of its own" => "tenure store adopt";
+        adopt(): "make it a separate project" => "tenure store adopt";
         use_store(url): "use that store" => "tenure config set store.url {url}";
         return_to_store(url): "return to that store, then copy again" => "tenure config set store.url {url}";
         use_new_store(url): "use the new store" => "tenure config set store.url {url}";
         back_up_to(file): "save a copy in another file" => "tenure store backup {file}";
         restore(file): "restore it" => "tenure store restore {file}";
         restore_backup(): "restore a backup" => "tenure store restore --help";
-        begin_anew(): "begin anew" => "tenure init";
-        set_aside(database, damaged, root): "begin anew" => "mv {database} {damaged} && tenure init -C {root}";
+        begin_anew(): "start over" => "tenure init";
+        set_aside(database, damaged, root): "start over" => "mv {database} {damaged} && tenure init -C {root}";
         create_database(options, name): "create it" => "createdb{options} {name}";
         create_utf8_database(options, name): "create another one" => "createdb{options} --encoding UTF8 --template template0 {name}";
         show_store_url(): "see which store it is" => "tenure config get store.url";
-        show_status(): "see the present state" => "tenure status";
+        show_status(): "see the current state" => "tenure status";
 
         // Findings of `doctor`.
         fix(): "fix what can be fixed" => "tenure doctor --fix";
@@ -189,10 +189,10 @@ mod table {
         edit_config(): "remove it" => "tenure config edit";
         log_in(command): "log in" => "{command}";
         take_ownership(path): "make it yours" => "sudo chown \"$(id -u)\" {path}";
-        close_to_others(path): "close it to others" => "chmod go-rwx {path}";
+        close_to_others(path): "remove others' access" => "chmod go-rwx {path}";
         make_writable(path): "make it writable" => "chmod u+w {path}";
         list_folder(path): "see its files and their permissions" => "ls -la {path}";
-        show_free_space(path): "see what is used" => "df -h {path}";
+        show_free_space(path): "see how much space is left" => "df -h {path}";
         set_registry_aside(file, damaged): "set it aside" => "mv {file} {damaged}";
         start_timer(command): "start it" => "{command}";
         grant_disk_access(): "give tenure full disk access" => "open 'x-apple.systempreferences:com.apple.preference.security?Privacy_AllFiles'";

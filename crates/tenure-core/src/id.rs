@@ -65,7 +65,7 @@ impl StoreId {
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return Ok(Self::new(text));
         }
-        Err(Error::damaged("the store answered unexpectedly: its id is not one that tenure makes"))
+        Err(Error::damaged("unexpected data in the store: its id is not valid"))
     }
 }
 

@@ -155,7 +155,7 @@ impl Parking {
 
     /// `Account claude is parked: claude reports a usage limit; wake-up tries it again in 40s`
     pub fn sentence(&self, now: Timestamp) -> String {
-        let why = self.reason.as_deref().unwrap_or("its last attempts did not work");
+        let why = self.reason.as_deref().unwrap_or("its last attempts failed");
         let next = match (self.tries_at(), &self.until_changed) {
             (Some(at), _) if at > now => {
                 format!("; wake-up tries it again in {}", format_rounded(at.since(now)))

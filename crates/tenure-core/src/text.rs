@@ -89,9 +89,9 @@ pub enum TextError {
     Empty { field: Field },
     #[error("the {field} has {actual} {unit}; the limit is {limit}")]
     TooLong { field: Field, limit: usize, actual: usize, unit: Unit },
-    #[error("the {field} holds a NUL character")]
+    #[error("the {field} contains a NUL character")]
     Nul { field: Field },
-    #[error("the {field} holds {found:?}; allowed: {allowed}")]
+    #[error("the {field} contains {found:?}; allowed: {allowed}")]
     Character { field: Field, found: char, allowed: &'static str },
 }
 

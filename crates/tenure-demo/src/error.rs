@@ -12,7 +12,7 @@ pub enum Error {
     #[error("cannot {verb} {}: {source}", path.display())]
     File { verb: &'static str, path: PathBuf, source: io::Error },
     /// The temporary directory is missing or not writable. `command` is the command that needed it.
-    #[error("cannot make {}: {source}", path.display())]
+    #[error("cannot create {}: {source}", path.display())]
     TempFolder { command: &'static str, path: PathBuf, source: io::Error },
     #[error("cannot run a command: {0}")]
     Spawn(io::Error),

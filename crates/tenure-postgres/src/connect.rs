@@ -81,7 +81,7 @@ async fn open(address: &Address, server: Server<'_>) -> Result<Connected, Failur
 fn readable_password(address: &Address) -> Error {
     Error::Store {
         message: format!(
-            "{address} asks for the password in clear text or as MD5, and it is not certain that it is the right server"
+            "{address} asks for the password in clear text or as MD5, and its identity is not verified"
         ),
         advice: Advice::note(
             "let the server use scram-sha-256, or verify it with ?sslmode=verify-full in store.url",

@@ -317,7 +317,7 @@ impl Drop for Connection {
 
 pub(crate) fn only_row(rows: Option<Vec<Row>>) -> Sql<Row> {
     let row = rows.and_then(|mut rows| rows.pop());
-    row.ok_or_else(|| Failure::Unreadable("no row where one must be".to_owned()))
+    row.ok_or_else(|| Failure::Unreadable("a query returned no row".to_owned()))
 }
 
 /// How much longer than its patience a client waits for an answer. Heartbeats have little patience and must notice a

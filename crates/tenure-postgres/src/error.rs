@@ -116,7 +116,7 @@ impl Failure {
             Self::Server(error) => error,
             Self::Network(error) => return away(address, &error.to_string()),
             Self::Silent(limit) => return away(address, &format!("no answer for {} s", limit.as_secs())),
-            Self::Plain => return untrusted(address, "it does not speak TLS, which sslmode asks for"),
+            Self::Plain => return untrusted(address, "it does not support TLS, which sslmode requires"),
             Self::Untrusted(error) => return untrusted(address, &error.to_string()),
             Self::Encoding(encoding) => {
                 return Error::Store {
@@ -126,7 +126,7 @@ impl Failure {
             }
             Self::InRecovery => {
                 return Error::Store {
-                    message: format!("the server {address} is a standby: what it grants may not last"),
+                    message: format!("the server {address} is a standby and cannot be used"),
                     advice: Advice::note("set store.url to the primary"),
                 };
             }
@@ -134,7 +134,7 @@ impl Failure {
                 return Error::store("the transaction did not get an exclusive turn");
             }
             Self::Unreadable(what) => {
-                return Error::damaged(format!("the store answered unexpectedly: {what}"));
+                return Error::damaged(format!("unexpected data in the store: {what}"));
             }
         };
         let Some(db) = error.as_db_error() else {
@@ -157,7 +157,7 @@ impl Failure {
                 Advice::hints([create_database(address)]),
             ),
             "55P03" | "57014" => (
-                "another program keeps the project locked".to_owned(),
+                "the project is locked by another program".to_owned(),
                 Advice::note("end the transaction that is open on the schema tenure, then try again"),
             ),
             "53100" => ("the server's disk is full; nothing was changed".to_owned(), None),
@@ -166,7 +166,7 @@ impl Failure {
                 Advice::note("set store.url to the primary"),
             ),
             "25P03" => (
-                "the server ended the transaction, because this process was suspended in it; nothing was changed"
+                "this process was suspended during a transaction, so the server ended it; nothing was changed"
                     .to_owned(),
                 Advice::note("try again"),
             ),
@@ -202,7 +202,7 @@ fn unheard(address: &Address, why: &str) -> Error {
     if why.contains("password") {
         return Error::PermissionDenied {
             message: format!(
-                "the server asks for the password of {}: give it in ~/.pgpass or in PGPASSWORD",
+                "the server requires a password for {}: set it in ~/.pgpass or PGPASSWORD",
                 user(address)
             ),
             path: None,
@@ -239,7 +239,7 @@ fn away(address: &Address, why: &str) -> Error {
     Error::Store {
         message: format!("the server {address} cannot be reached: {why}"),
         advice: Advice::note(
-            "see that it runs and that store.url (or TENURE_STORE) names it, then try again",
+            "check that it is running and that store.url (or TENURE_STORE) is correct, then try again",
         ),
     }
 }

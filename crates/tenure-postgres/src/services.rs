@@ -22,7 +22,7 @@ pub(crate) fn find(files: &[PathBuf], name: &str) -> Result<Service> {
 }
 
 fn broken(file: &Path, line: usize) -> Error {
-    Error::Config(format!("{}:{line}: a line of a service has the form key=value", file.display()))
+    Error::Config(format!("{}:{line}: expected key=value", file.display()))
 }
 
 /// `None` if the service is not there, an error with the number of a line that cannot be read.

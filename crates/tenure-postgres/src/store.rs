@@ -275,7 +275,7 @@ impl PostgresStore {
 
 pub(crate) fn unknown_project() -> Error {
     Error::Store {
-        message: "the database does not know this project".to_owned(),
+        message: "this project is not in the database".to_owned(),
         advice: Advice::hints([hints::init()]),
     }
 }

@@ -196,6 +196,6 @@ impl Transaction<'_> {
             return failure.into_error(self.address);
         }
         *self.failure.borrow_mut() = Some(failure);
-        Error::store("the transaction has to begin again")
+        Error::store("the transaction has to be retried")
     }
 }

@@ -127,10 +127,10 @@ fn next_step(code: ErrorCode) -> Option<&'static str> {
              other work."
         }
         ErrorCode::NotHolder => "claim_task takes it if it is free; get_task shows who holds it.",
-        ErrorCode::NothingReady => "explain says what is in the way; add_task adds work.",
-        ErrorCode::WaitTimeout => "call again to go on waiting; explain says what is in the way.",
+        ErrorCode::NothingReady => "explain shows what blocks the work; add_task adds work.",
+        ErrorCode::WaitTimeout => "call again to keep waiting; explain shows what blocks the work.",
         ErrorCode::NotReady => "claim_next takes something that is ready; explain says what it waits for.",
-        ErrorCode::TaskNotFound => "list_tasks shows what there is.",
+        ErrorCode::TaskNotFound => "list_tasks lists the tasks.",
         ErrorCode::Ambiguous => "name one of the candidates by its key.",
         ErrorCode::InvalidTransition => "get_task shows its status.",
         ErrorCode::SectionNotFound => "get_status and list_tasks show what there is.",

@@ -76,22 +76,22 @@ pub struct ListTasks {
     /// Default: everything but completed.
     #[serde(default)]
     pub status: Vec<String>,
-    /// Only this section's.
+    /// Only tasks in this section.
     pub section: Option<String>,
-    /// Only those with this text in the key, the title or the description.
+    /// Only tasks with this text in the key, the title or the description.
     pub search: Option<String>,
-    /// Only those with this label.
+    /// Only tasks with this label.
     pub label: Option<String>,
-    /// Only those that can be claimed now.
+    /// Only tasks that can be claimed now.
     #[serde(default)]
     pub ready: bool,
-    /// Only those that you hold.
+    /// Only tasks that you hold.
     #[serde(default)]
     pub mine: bool,
-    /// How many at most (default 50, at most 200).
+    /// Maximum number of tasks (default 50, at most 200).
     #[schemars(range(min = 1, max = 200))]
     pub limit: Option<u64>,
-    /// How many to pass over first.
+    /// Number of tasks to skip first.
     #[serde(default)]
     pub offset: u64,
     /// With search or label: also count all that match, which reads every task. Otherwise `total` is null.
@@ -102,7 +102,7 @@ pub struct ListTasks {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetTask {
-    /// The task: its key (T1), its id or the beginning of it, its title or a unique part of that.
+    /// The task: its key (T1), its id or a prefix of it, its title or a unique part of that.
     pub task: String,
     /// Also everything that happened to it.
     #[serde(default)]
@@ -114,7 +114,7 @@ pub struct GetTask {
 pub(crate) struct ClaimNext {
     /// Only from this section.
     pub section: Option<String>,
-    /// How long it is yours after the connection is lost or falls silent, such as 30s, 15m or 1h. The server renews it
+    /// How long you keep the lease after the connection is lost or silent, such as 30s, 15m or 1h. The server renews it
     /// while you are connected.
     pub ttl: Option<String>,
     /// If nothing is ready, wait at most this long (default 20, at most 600; 0 answers at once).
@@ -125,9 +125,9 @@ pub(crate) struct ClaimNext {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ClaimTask {
-    /// The task: its key (T1), its id or the beginning of it, its title or a unique part of that.
+    /// The task: its key (T1), its id or a prefix of it, its title or a unique part of that.
     pub task: String,
-    /// How long it is yours after the connection is lost or falls silent, such as 30s, 15m or 1h. The server renews it
+    /// How long you keep the lease after the connection is lost or silent, such as 30s, 15m or 1h. The server renews it
     /// while you are connected.
     pub ttl: Option<String>,
     /// If somebody else holds it, wait in the queue for at most this long (default 0, at most 600).
@@ -140,7 +140,7 @@ pub(crate) struct ClaimTask {
 pub struct RenewLease {
     /// The task that you hold.
     pub task: String,
-    /// How long it is yours from now on (default: as before), such as 30m.
+    /// How long you keep the lease from now on (default: as before), such as 30m.
     pub ttl: Option<String>,
     /// The fence of your claim (default: that of this connection's latest claim of the task).
     pub fence: Option<i64>,
@@ -151,7 +151,7 @@ pub struct RenewLease {
 pub struct ReleaseTask {
     /// The task that you hold.
     pub task: String,
-    /// Why you stop; it is kept in the task's history. What the next holder must know belongs into send_message.
+    /// Why you stop; it is kept in the task's history. What the next holder must know belongs in send_message.
     pub message: Option<String>,
     /// The fence of your claim (default: that of this connection's latest claim of the task).
     pub fence: Option<i64>,
@@ -185,7 +185,7 @@ pub struct FinishTask {
 pub struct SendMessage {
     /// Leave it on this task, for its next holder.
     pub task: Option<String>,
-    /// The agent it is for.
+    /// The receiving agent.
     pub to: Option<String>,
     /// The text, at most 256 KiB.
     pub message: String,
@@ -194,7 +194,7 @@ pub struct SendMessage {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReadInbox {
-    /// Only those on this task. Default: those for you, and those on tasks that you hold.
+    /// Only messages on this task. Default: messages for you and on tasks that you hold.
     pub task: Option<String>,
     /// Numbers of messages that you have dealt with; they are acknowledged first and not shown again.
     #[serde(default)]
@@ -216,7 +216,7 @@ pub fn ttl(text: Option<&str>) -> Result<Option<Duration>, String> {
 fn seconds(asked: Option<u32>, default: u32) -> Result<Duration, String> {
     match asked.unwrap_or(default) {
         seconds if seconds <= LONGEST_WAIT => Ok(Duration::from_secs(seconds.into())),
-        _ => Err(format!("waitSeconds: at most {LONGEST_WAIT}; call again to go on waiting")),
+        _ => Err(format!("waitSeconds: at most {LONGEST_WAIT}; call again to keep waiting")),
     }
 }
 

@@ -70,27 +70,27 @@ pub(crate) fn all() -> Vec<Tool> {
             "claim_task",
             "Claim a task",
             "Take this task. If somebody else holds it, the error says who and until when; with waitSeconds you wait in \
-             the queue. Claiming what you hold already is fine. Remember lease.fence: finish_task needs it.",
+             the queue. Claiming a task that you already hold is allowed. Remember lease.fence: finish_task needs it.",
             ToolKind::Idempotent,
         ),
         tool::<RenewLease, LeaseAnswer<'_>>(
             "renew_lease",
             "Renew your lease",
-            "Make a lease last from now again, or for another ttl. Seldom needed: the server renews while you are \
+            "Restart the lease's ttl from now, or set another ttl. Rarely needed: the server renews while you are \
              connected.",
             ToolKind::Idempotent,
         ),
         tool::<ReleaseTask, FinishAnswer<'_>>(
             "release_task",
             "Give a task back",
-            "Release a task unfinished, so that somebody else can take it.",
+            "Release an unfinished task, so that another agent can claim it.",
             ToolKind::Idempotent,
         ),
         tool::<FinishTask, FinishAnswer<'_>>(
             "finish_task",
             "Finish a task",
             "End your work on a task that you hold: done, fail (with a message) or review. Needs the fence of your claim, \
-             and is refused if you have lost it. Saying the same again is fine.",
+             and is refused if you have lost it. Repeating the same call changes nothing.",
             ToolKind::Idempotent,
         ),
         tool::<SendMessage, MessageAnswer<'_>>(

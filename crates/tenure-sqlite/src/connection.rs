@@ -120,7 +120,9 @@ impl SqliteStore {
             migrate::refuse_empty(&conn)?;
         }
         if version < migrate::LATEST && options.read_only {
-            return Err(Error::store("the database has an older schema, which only a change migrates"));
+            return Err(Error::store(
+                "the database has an older schema; to migrate it, run a command that writes",
+            ));
         }
         if version < migrate::LATEST {
             migrate::migrate(&conn, &gate)?;

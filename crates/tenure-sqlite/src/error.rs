@@ -14,7 +14,7 @@ pub(crate) fn io_error(error: &io::Error, verb: &str, path: &Path) -> Error {
         io::ErrorKind::PermissionDenied => "no permission".to_owned(),
         io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only".to_owned(),
         io::ErrorKind::StorageFull => "the disk is full".to_owned(),
-        io::ErrorKind::NotFound => "it is not there".to_owned(),
+        io::ErrorKind::NotFound => "it does not exist".to_owned(),
         _ => error.to_string(),
     };
     let message = format!("cannot {verb} {}: {why}", path.display());
@@ -57,14 +57,14 @@ pub(crate) fn unreadable(error: Error, path: &Path) -> Error {
 
 pub(crate) fn sql_error(error: &rusqlite::Error) -> Error {
     let Some(code) = error.sqlite_error_code() else {
-        return Error::damaged(format!("the store answered unexpectedly: {error}"));
+        return Error::damaged(format!("unexpected data in the store: {error}"));
     };
     if matches!(error, rusqlite::Error::SqlInputError { .. }) {
         return Error::damaged(format!("the store failed: {error}"));
     }
     let (message, advice) = match code {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => (
-            "another program keeps the database locked".to_owned(),
+            "the database is locked by another program".to_owned(),
             Advice::note(
                 "close the program that has an open transaction on .tenure/tenure.db, then try again",
             ),

@@ -106,7 +106,7 @@ fn lock(path: &Path, polling: Duration, deadline: Instant, on_wait: Option<fn(&s
     let mut outcome = receiver.recv_timeout(SILENCE.min(left()));
     if outcome.is_err() && !left().is_zero() {
         if let Some(on_wait) = on_wait {
-            on_wait(&format!("Waiting for {}, which writes to the store...", holder(path)));
+            on_wait(&format!("Waiting for {}, which is writing to the store...", holder(path)));
         }
         outcome = receiver.recv_timeout(left());
     }

@@ -30,7 +30,7 @@ use crate::store::{Backend, Doorbell, Source};
 use crate::sys;
 
 const COPY: &str = "this is a copy of another project and can only be read; \
-                    `tenure store adopt` makes it a project of its own";
+                    `tenure store adopt` makes it a separate project";
 
 #[derive(Debug)]
 pub(crate) struct App<'a> {

@@ -33,7 +33,7 @@ pub(crate) struct Global {
     /// Print one JSON object to standard output, also on failure
     #[arg(short, long, global = true)]
     pub(crate) json: bool,
-    /// Print only the requested data: of a new or claimed task its key, and no hints
+    /// Print only the requested data: for a new or claimed task its key, without hints
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
     /// Print the project, files and store in use to standard error (-vv: also the time taken)

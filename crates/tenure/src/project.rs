@@ -146,7 +146,7 @@ fn check_readable(paths: &ProjectPaths) -> CommandResult<()> {
             let message =
                 format!("{} belongs to another user, who does not let you read it", paths.folder().display());
             Err(Report::new(ErrorCode::PermissionDenied, message)
-                .note("Run tenure as its owner, or work in a project of your own."))
+                .note("Run tenure as its owner, or use your own project."))
         }
         _ => Ok(()),
     }

@@ -234,7 +234,8 @@ impl From<tenure_demo::Error> for Report {
             DemoError::Core(error) => error.into(),
             DemoError::File { verb, path, source } => Self::io(&source, ErrorCode::General, verb, &path),
             DemoError::TempFolder { command, path, source } => {
-                Self::io(&source, ErrorCode::General, "make", &path).hint(hints::choose_temp_folder(command))
+                Self::io(&source, ErrorCode::General, "create", &path)
+                    .hint(hints::choose_temp_folder(command))
             }
             DemoError::NotInstalled { install, .. } => {
                 Self::new(ErrorCode::General, error.to_string()).hint(hints::install(install))

@@ -24,7 +24,7 @@ pub(crate) fn refuse(env: &Env, paths: &ProjectPaths) -> CommandResult<()> {
         return Ok(());
     }
     let shown = database.display();
-    let message = format!("{shown} is tracked by git, so its tasks may come from somebody else");
+    let message = format!("{shown} is tracked by git, so its tasks may have been written by someone else");
     let mut report = Report::new(ErrorCode::Untrusted, message);
     *report.details = serde_json::json!({"path": database});
     let root = quote(&paths.root.to_string_lossy());

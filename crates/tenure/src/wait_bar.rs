@@ -52,9 +52,7 @@ impl Bar {
             }
             _ => {
                 match reserved {
-                    Some(work) => {
-                        text.line(format!("Nothing is left for you: {work} (first: {}).", work.first))
-                    }
+                    Some(work) => text.line(format!("No task is available: {work} (first: {}).", work.first)),
                     None => text.line("Nothing is ready."),
                 };
                 text.line("Waiting for a task... (Ctrl+C to cancel)");

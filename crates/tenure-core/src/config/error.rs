@@ -62,7 +62,9 @@ pub enum ConfigError {
     #[error("The file has {bytes} bytes; a configuration file may have {limit}.")]
     TooLarge { bytes: usize, limit: usize },
 
-    #[error("The file must hold settings such as `locking: {{leaseTtl: 15m}}`, but at {at} it has {got}.")]
+    #[error(
+        "The file must contain settings such as `locking: {{leaseTtl: 15m}}`, but contains {got} at {at}."
+    )]
     NotSettings { got: String, at: Position },
 
     #[error("The key {key:?} at {at} was already given at {first}.")]

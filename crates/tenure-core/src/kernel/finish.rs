@@ -194,7 +194,7 @@ pub(super) fn charge_return(
         return Ok(None);
     }
     let last = reason.unwrap_or("no reason was given");
-    Ok(Some(format!("{attempts} attempts came to nothing; the last agent gave it back: {last}")))
+    Ok(Some(format!("{attempts} attempts failed; the last agent released the task: {last}")))
 }
 
 /// The report on an attempt at a task by its supervisor, accepted only under the latest grant (L8).

@@ -61,7 +61,7 @@ pub trait Record: Sized {
 
 /// The error for a stored value that tenure does not write.
 pub fn unexpected(what: impl std::fmt::Display) -> Error {
-    Error::damaged(format!("the store answered unexpectedly: {what}"))
+    Error::damaged(format!("unexpected data in the store: {what}"))
 }
 
 fn name_row(error: Error, table: &Table, row: Reader<'_>) -> Error {

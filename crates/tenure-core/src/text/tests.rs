@@ -99,7 +99,7 @@ fn a_refused_text_names_field_limit_and_size() {
     let error = check_agent_id("a b").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the agent id holds ' '; allowed: letters, digits, `.`, `_`, `@`, `:`, `/`, `-`"
+        "the agent id contains ' '; allowed: letters, digits, `.`, `_`, `@`, `:`, `/`, `-`"
     );
 }
 

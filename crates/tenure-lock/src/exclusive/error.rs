@@ -27,7 +27,7 @@ pub enum ExclusiveError {
     NoSuchProcess { pid: u32 },
 
     /// Another process held the guard, or the lock kept changing, until the deadline.
-    #[error("{} kept changing or stayed guarded", path.display())]
+    #[error("{} is busy: another process kept changing or locking it", path.display())]
     Busy { path: PathBuf },
 
     /// A file system operation failed.

@@ -43,7 +43,7 @@ fn each_sslmode_requires_exactly_what_it_promises() {
         assert!(error.contains(word), "{error}");
     };
     try_with("127.0.0.1", "sslmode=prefer").unwrap();
-    says(try_with("127.0.0.1", "sslmode=require"), "does not speak TLS");
+    says(try_with("127.0.0.1", "sslmode=require"), "does not support TLS");
 
     cluster.install_certificate(&folder.path().join("server.crt"), &folder.path().join("server.key"));
     let hba = cluster.folder().join("data/pg_hba.conf");

@@ -23,7 +23,7 @@ pub struct Access<'a> {
 pub enum AccessError {
     #[error("its sandbox needs bwrap and socat, which were not found on PATH, and runners.allow is empty")]
     NoSandbox,
-    #[error("it cannot be limited to editing files, as runners.permissions says")]
+    #[error("it cannot be limited to editing files, as runners.permissions requires")]
     NotLimited,
 }
 

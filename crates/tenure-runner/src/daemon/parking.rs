@@ -44,7 +44,7 @@ pub(super) fn check_presets(cx: &RunnerContext<'_>, slot: &RunnerSlot) -> Result
 
 /// The error with which a runner ends because of a parking.
 pub(super) fn closed(parking: &Parking, now: Timestamp) -> Error {
-    let why = parking.reason.as_deref().unwrap_or("its last attempts did not work");
+    let why = parking.reason.as_deref().unwrap_or("its last attempts failed");
     let next = match parking.tries_at().filter(|at| *at > now) {
         Some(at) => format!("; it is tried again in {}", format_rounded(at.since(now))),
         None => String::new(),

@@ -32,7 +32,7 @@ pub fn go_on(key: &str, left: &[Message]) -> String {
     };
     format!(
         "Your work on task {key} was interrupted, and no command that you have started is still running. Check what is\n\
-         already done, and go on where you stopped.\n\n{left}{}\n",
+         already done, and continue where you stopped.\n\n{left}{}\n",
         report(key, Role::Work)
     )
 }
@@ -50,7 +50,7 @@ pub fn recap(last_message: Option<&str>) -> String {
 /// The prompt for an agent that has ended without a report.
 pub fn ask(key: &str) -> String {
     format!(
-        "You ended without a report on task {key}. Do not work on it any further. Report now what became of it:\n\n{}\n",
+        "You ended without a report on task {key}. Do not work on it any further. Report its result now:\n\n{}\n",
         report(key, Role::Work)
     )
 }

@@ -56,7 +56,7 @@ impl GrowthWatch {
 }
 
 fn unsupported() -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, "not on Windows yet, use WSL")
+    io::Error::new(io::ErrorKind::Unsupported, "not supported on Windows yet; use WSL")
 }
 
 /// A connection within this process, by which one thread wakes another that polls.

@@ -177,7 +177,7 @@ pub fn next_step(seen: &Inspection, done: &Actions) -> Step {
         PendingWork::None(why) => return skip(Decision::Idle, why.clone()),
     };
     if let Some(parking) = &seen.parked {
-        let why = parking.reason.as_deref().unwrap_or("its last attempts did not work");
+        let why = parking.reason.as_deref().unwrap_or("its last attempts failed");
         let label = parking.subject.label();
         let wait = match parking.tries_at().filter(|at| *at > seen.now) {
             Some(until) => format!(" for another {}", format_rounded(until.since(seen.now))),

@@ -17,7 +17,7 @@ impl FileWatch {
     pub(crate) fn new(watched: Watched) -> io::Result<Self> {
         let Watched { folder, database, gate } = watched;
         let files = format!("{} and {} in {}", database.display(), gate.display(), folder.display());
-        Err(io::Error::new(io::ErrorKind::Unsupported, format!("changes of {files} are not reported here")))
+        Err(io::Error::new(io::ErrorKind::Unsupported, format!("this system cannot watch {files}")))
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {

@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// Run as one of the concurrent writers
     #[arg(long, hide = true, num_args = 3, value_names = ["DATABASE", "KEY", "MS"])]
     writer: Vec<String>,
-    /// Run as one of the waiters that pass a task round
+    /// Run as one of the waiters that pass a task around
     #[arg(long, hide = true, num_args = 2, value_names = ["KEY", "MS"])]
     waiter: Vec<String>,
 }
@@ -65,7 +65,7 @@ enum Topic {
     /// A claim over MCP, compared with the bare transaction
     #[cfg(feature = "serve")]
     Mcp,
-    /// Ten million events compared with a thousand; takes some minutes, so only if it is named
+    /// Ten million events compared with a thousand; takes several minutes, so it runs only if named
     History,
     /// The size of this program
     Binary,

@@ -21,7 +21,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<()> {
     let script = complete::registration(&args.shell.to_string())
-        .map_err(|e| Error::General(format!("cannot make completions for {}: {e}", args.shell)))?;
+        .map_err(|e| Error::General(format!("cannot generate completions for {}: {e}", args.shell)))?;
     let name = CommandName { command: "completions", subcommand: None };
     app.printer.raw(name, "script", &String::from_utf8_lossy(&script));
     Ok(())

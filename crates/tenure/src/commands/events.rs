@@ -26,13 +26,13 @@ use tenure_core::short_id::ShortIds;
 /// Example: tenure events --kind task.status --since 1h
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Keep printing new events, without old ones unless --since is given; with --json one object per line
+    /// Keep printing new events (old ones only with --since); with --json one object per line
     #[arg(short, long)]
     follow: bool,
     /// Only events after this number, within this time (10m), or at or after this time (2026-11-16T09:00:00Z)
     #[arg(long, value_name = "WHEN", value_parser = parse_start)]
     since: Option<Start>,
-    /// Only events of this kind, such as task.status, or of all kinds that begin like it, such as task (repeat for more)
+    /// Only events of this kind, such as task.status, or of a group of kinds, such as task (repeat for more)
     #[arg(long, value_name = "KIND", value_delimiter = ',')]
     kind: Vec<String>,
     /// Only events that this agent, runner or person has caused
@@ -161,7 +161,7 @@ fn kinds(words: &[String]) -> CommandResult<Vec<EventKind>> {
         let found: Vec<EventKind> = EventKind::ALL.iter().copied().filter(fits).collect();
         if found.is_empty() {
             let all: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
-            return Err(Report::usage(format!("there is no kind of event {word:?}"))
+            return Err(Report::usage(format!("unknown event kind {word:?}"))
                 .note(format!("The kinds are {}.", all.join(", "))));
         }
         chosen.extend(found);

@@ -88,7 +88,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let ignored = paths.root.join(".gitignore");
     if !existed && crate::links::is_link(&ignored) {
         app.printer.warn(&format!(
-            "{} is a symbolic link, so nothing was added to it; let git ignore .tenure/* except config.yaml",
+            "{} is a symbolic link, so nothing was added to it; make git ignore .tenure/* except config.yaml",
             ignored.display()
         ));
     }
@@ -138,7 +138,7 @@ fn make(paths: &ProjectPaths, name: &str, app: &mut App<'_>) -> CommandResult<Ma
                 format!("{} exists and is not a folder", folder.display()),
             ));
         }
-        Err(e) => return Err(io(&e, "make", &folder)),
+        Err(e) => return Err(io(&e, "create", &folder)),
     }
     let patience = app.global.timeout.map_or(PATIENCE, |limit| limit.min(PATIENCE));
     let _lock = atomic::lock(&folder, patience).map_err(|e| io(&e, "lock", &folder))?;

@@ -18,7 +18,7 @@ use crate::text::{Style, Text};
 /// Check that this installation works on this machine
 ///
 /// Runs a few commands in a temporary folder, in about a second: a race for one task, a waiter, a late write and a killed
-/// process. Exits 7 if one of them did not end as it should. For the state of a project, see doctor.
+/// process. Exits 7 if one of them failed. For the state of a project, see doctor.
 ///
 /// Example: tenure self-check
 #[derive(Debug, clap::Args)]

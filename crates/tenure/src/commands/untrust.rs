@@ -15,8 +15,8 @@ use crate::trust;
 
 /// Withdraw your trust in a project
 ///
-/// From then on its settings that run or reach something do not count, and no agent is started in it. What is running goes
-/// on.
+/// Settings that run a command or connect to something no longer apply, and no agent is started in the project. Running
+/// processes continue.
 ///
 /// Example: tenure untrust
 #[derive(Debug, clap::Args)]

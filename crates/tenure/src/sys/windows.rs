@@ -54,7 +54,7 @@ pub(crate) fn ring_at(
     Ok(Vec::new())
 }
 
-/// Needed only by the board, which is not on Windows yet.
+/// Needed only by the board, which is not supported on Windows yet.
 #[cfg(feature = "board")]
 pub(crate) const RESIZE_SIGNALS: &[i32] = &[];
 #[cfg(feature = "board")]
@@ -73,7 +73,7 @@ pub(crate) fn terminal_input() -> Option<rustix::fd::BorrowedFd<'static>> {
     None
 }
 
-/// The commands for which this matters are not on Windows yet.
+/// The commands for which this matters are not supported on Windows yet.
 pub(crate) fn is_in_foreground() -> bool {
     true
 }

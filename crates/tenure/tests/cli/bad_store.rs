@@ -214,7 +214,7 @@ fn the_wait_for_another_programs_transaction_is_bounded() {
     assert_fails_soon(
         &env,
         &["tasks", "add", "Two", "--timeout", "100ms"],
-        "another program keeps the database locked",
+        "the database is locked by another program",
     );
     assert_fails_soon(&env, &["tasks", "claim", "T1", "--agent", "bob", "--timeout", "100ms"], "locked");
     assert_eq!(env.json(&["tasks"]).exits(0).data()["total"], 1, "reading still works");

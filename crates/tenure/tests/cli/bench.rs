@@ -143,7 +143,7 @@ fn a_place_that_is_not_there_is_not_made_but_said() {
         let mut words = words.to_vec();
         words.push("--json");
         let ran = env.finish(env.process(&words)).exits(1);
-        assert!(ran.message().starts_with("cannot make "), "{ran}");
+        assert!(ran.message().starts_with("cannot create "), "{ran}");
         let hint = ran.envelope()["hints"][0]["command"].clone();
         assert_eq!(hint, format!("TMPDIR=/var/tmp tenure {command}"), "{ran}");
     }

@@ -228,8 +228,7 @@ fn the_configured_agent_is_asked_whether_it_can_work() {
     // The suggested command solves the problem.
     env.ok(&["config", "set", "runners.allow", "[make, git add, git commit]"]);
     assert!(said[0].1.contains("tenure config set runners.allow '[make, git add, git commit]'"), "{said:?}");
-    let not_logged_in =
-        ("claude: it says that it is not logged in".to_owned(), "claude auth login".to_owned());
+    let not_logged_in = ("claude: not logged in".to_owned(), "claude auth login".to_owned());
     assert_eq!(agents(&env), vec![not_logged_in.clone()]);
     program(&env, "socat", "exit 0");
     program(&env, "bwrap", "exit 1");

@@ -36,7 +36,7 @@ fn what_needs_processes_is_refused_where_there_is_no_supervision() {
         let (code, answer) = on_windows(&env, args);
         assert_eq!((code, &answer["error"]["code"]), (1, &Value::from("UNSUPPORTED")), "{args:?}: {answer}");
         assert_eq!(answer["error"]["details"]["what"], what);
-        assert_eq!(answer["error"]["message"], format!("{what} is not on Windows yet, use WSL"));
+        assert_eq!(answer["error"]["message"], format!("{what} is not supported on Windows yet; use WSL"));
     }
     let (_, answer) = on_windows(&env, &["locks", "list"]);
     assert_eq!(answer["data"]["locks"], serde_json::json!([]), "nothing was claimed");

@@ -19,7 +19,7 @@ fn list() -> String {
     for key in KEYS {
         let default = key.default.map_or_else(|| "not set".to_owned(), |default| format!("`{default}`"));
         let counts = match key.authority {
-            Authority::Harmless => "counts",
+            Authority::Harmless => "applies",
             Authority::NeedsTrust => "if trusted",
             Authority::UserOnly => "has no effect",
         };

@@ -30,7 +30,7 @@ fn assert_ends_with_the_reason(process: Running) {
     let ended = process.end();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     // The last reason occurs if the process was still opening the database.
-    let reasons = ["was replaced by another file", "was deleted", "it is not there"];
+    let reasons = ["was replaced by another file", "was deleted", "it does not exist"];
     let known = reasons.iter().any(|reason| ended.err.contains(reason));
     assert!(known, "{ended:?}");
 }

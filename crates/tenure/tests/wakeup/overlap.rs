@@ -53,7 +53,7 @@ impl Tarpit {
 /// What a process reports if it could not write because another one does not finish.
 fn locked_message() -> &'static str {
     if SUITE.is_on_postgres() {
-        "another program keeps the project locked"
+        "the project is locked by another program"
     } else {
         "has kept the store from being written"
     }

@@ -136,16 +136,16 @@ fn ten_problems_are_spelled_out_and_the_rest_counted() {
 fn every_field_is_checked_against_its_limits() {
     for (text, error) in [
         (r#"[{"title":" "}]"#, "line 1: the title is empty"),
-        (r#"[{"title":"a\u0000"}]"#, "line 1: the title holds a NUL character"),
+        (r#"[{"title":"a\u0000"}]"#, "line 1: the title contains a NUL character"),
         (
             r#"[{"title":"a","key":"../../x"}]"#,
-            "line 1: the task key holds '/'; allowed: letters, digits, `.`, `_`, `-`",
+            "line 1: the task key contains '/'; allowed: letters, digits, `.`, `_`, `-`",
         ),
         (r#"[{"title":"a","section":" "}]"#, "line 1: the section name is empty"),
         (r#"[{"title":"a","labels":[""]}]"#, "line 1: the label is empty"),
         (
             r#"[{"title":"a","dependsOn":["--x"]}]"#,
-            "line 1: a dependency is not a task key: the task key holds '-'; allowed: a letter or digit at the start",
+            "line 1: a dependency is not a task key: the task key contains '-'; allowed: a letter or digit at the start",
         ),
     ] {
         assert_eq!(refused("a.json", text), error);

@@ -54,8 +54,9 @@ impl<T: SqlTx> WriteTasks for T {
     }
 
     fn set_status(&mut self, id: &TaskId, to: TaskStatus, event: NewEvent<'_>) -> Result<()> {
-        let from =
-            event.from.ok_or_else(|| Error::store(format!("no change of {id} to {to} without a from")))?;
+        let from = event.from.ok_or_else(|| {
+            Error::store(format!("status change of {id} to {to} without its previous status"))
+        })?;
         if to.is_finished() && !from.is_finished() {
             self.count_for_dependents(id, -1)?;
         }

@@ -44,7 +44,7 @@ use crate::interrupt::Interrupts;
 use crate::report::{CommandResult, Report};
 use crate::sys;
 
-/// Watch and steer the project in the terminal: what waits for you, who holds what, why nothing moves
+/// Watch and steer the project in the terminal: what waits for you, who holds which task, why nothing moves
 ///
 /// The keys are at the bottom of the screen; `?` explains them. Every verb is the command of the same name.
 ///

@@ -64,9 +64,9 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     text.line(format!("{word} {}", path.display()));
     let mut answer = Answer::new(data(changed), text);
     if changed && !counts {
-        answer
-            .text
-            .line("  Settings that run or reach something do not count, because the project is not trusted.");
+        answer.text.line(
+            "  Settings that run commands or connect to something have no effect, because the project is not trusted.",
+        );
         answer = answer.hint(hints::trust_settings());
     }
     Ok(answer)
@@ -79,7 +79,7 @@ fn again(user: bool) -> &'static str {
 fn create(app: &App<'_>, path: &Path) -> CommandResult<()> {
     let real = atomic::follow(path).map_err(|e| failed(&e, "write", path))?;
     if let Some(folder) = real.parent() {
-        atomic::make_folder(folder).map_err(|e| failed(&e, "make", folder))?;
+        atomic::make_folder(folder).map_err(|e| failed(&e, "create", folder))?;
     }
     atomic::write(path, &template::text(), &app.env.ids.hex8()).map_err(|e| failed(&e, "write", path))
 }

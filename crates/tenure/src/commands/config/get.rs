@@ -55,7 +55,7 @@ fn built_in(app: &mut App<'_>, config: &Config, key: &str) -> Option<Lookup> {
     let source = PresetSource::of(config, &app.env.cwd, path.map(|path| &**path));
     let (command, obstacle) = built_in_command(name, &source)?;
     if let Some(obstacle) = obstacle {
-        app.printer.warn(&format!("{name} cannot be started like this here: {obstacle}"));
+        app.printer.warn(&format!("{name} cannot be started with this configuration: {obstacle}"));
     }
     let display = json!(command).to_string();
     let about = KEYS.iter().find(|known| known.name == "presets.*.command").map_or("", |known| known.about);

@@ -69,7 +69,7 @@ pub(super) fn change(
     } else {
         // The arguments are validated before any file or folder is created.
         edit("").map_err(|e| Report::config(&e, None))?;
-        atomic::make_folder(&folder).map_err(|e| failed(&e, "make", &folder))?;
+        atomic::make_folder(&folder).map_err(|e| failed(&e, "create", &folder))?;
         let patience = app.global.timeout.map_or(PATIENCE, |limit| limit.min(PATIENCE));
         Some(atomic::lock(&folder, patience).map_err(|e| failed(&e, "lock", &folder))?)
     };
@@ -120,7 +120,7 @@ fn refuse_user_only(args: &Args) -> CommandResult<()> {
         return Ok(());
     }
     let hint = hints::set_for_user(&args.key, last_arg(&args.value));
-    Err(Report::usage(format!("{} counts only in your user file", args.key)).hint(hint))
+    Err(Report::usage(format!("{} applies only in your user file", args.key)).hint(hint))
 }
 
 fn answer(
@@ -148,7 +148,7 @@ fn answer(
     };
     let untrusted = layer == Layer::Project && effective.is_untrusted(key);
     if untrusted {
-        text.line("  it does not count, because the project is not trusted");
+        text.line("  it has no effect, because the project is not trusted");
     } else if !wins {
         text.line(format!("  overridden here by {}, from {}", entry.display, entry.origin));
     }

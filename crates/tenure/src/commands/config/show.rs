@@ -66,7 +66,7 @@ fn note_ignored(config: &Config, mut answer: Answer) -> Answer {
         return answer;
     }
     let line = format!(
-        "The project is not trusted, so these of its settings do not count: {}",
+        "The project is not trusted, so these of its settings have no effect: {}",
         untrusted.join(", ")
     );
     answer.text.styled(Style::Warn, line);

@@ -98,7 +98,7 @@ fn login(app: &App<'_>, agent: &AgentCommand, found: &mut Examination) {
     if status.success() {
         found.checks.push(("agents", format!("{}: it is logged in", agent.preset)));
     } else {
-        let sentence = format!("{}: it says that it is not logged in", agent.preset);
+        let sentence = format!("{}: not logged in", agent.preset);
         found.findings.push(Finding::warning("agents", sentence, hints::log_in(login.command)));
     }
 }

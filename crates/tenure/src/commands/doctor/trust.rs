@@ -35,7 +35,7 @@ pub(super) fn examine(app: &App<'_>, project: &Project, found: &mut Examination)
         TrustState::Changed => "this project has changed since it was trusted, so no agent is started in it",
         _ if examined.content.is_empty() => "this project is not trusted, so no agent is started in it",
         _ => {
-            "this project is not trusted, so no agent is started in it and some of its settings do not count"
+            "this project is not trusted, so no agent is started in it and some of its settings have no effect"
         }
     };
     let hint = hints::trust_at(quote(&examined.root.to_string_lossy()));

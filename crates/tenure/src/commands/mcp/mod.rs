@@ -25,7 +25,7 @@ use handler::McpHandler;
 /// Serve this project over MCP, on standard input and output
 ///
 /// Each connection is a separate agent. The server renews its leases while it is connected and releases them afterwards. In
-/// a folder without a project, standard input is served as well, and each call is answered with how to create one.
+/// a folder without a project, the server still starts and answers each call with how to create a project.
 ///
 /// Example: tenure mcp --http 127.0.0.1:7077
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,7 @@ const SHORTEST_TOKEN: usize = 16;
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     if app.global.dry_run {
-        return Err(Report::usage("--dry-run does not go with `mcp`"));
+        return Err(Report::usage("`mcp` does not support --dry-run"));
     }
     if args.http.is_some() {
         supervised::check(app.env, "mcp --http")?;

@@ -9,7 +9,7 @@ use crate::identity::IdentityArgs;
 use crate::report::CommandResult;
 use crate::text::Text;
 
-/// Say that a message has reached you
+/// Acknowledge messages
 ///
 /// Example: tenure msg ack 3 --agent A1234ABCD
 #[derive(Debug, clap::Args)]

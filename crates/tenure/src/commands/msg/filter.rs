@@ -13,19 +13,19 @@ const LIMIT: u64 = 100;
 
 #[derive(Debug, PartialEq, Eq, clap::Args)]
 pub(super) struct Filter {
-    /// Only this task's
+    /// Only messages on this task
     #[arg(long, value_name = "T")]
     task: Option<String>,
-    /// Only those for this agent
+    /// Only messages for this agent
     #[arg(long, value_name = "A")]
     to: Option<String>,
-    /// Only those for you
+    /// Only messages for you
     #[arg(long)]
     mine: bool,
-    /// Also acknowledged ones
+    /// Include acknowledged messages
     #[arg(long)]
     all: bool,
-    /// How many at most
+    /// Maximum number of messages
     #[arg(long, value_name = "N", default_value_t = LIMIT)]
     limit: u64,
     #[command(flatten)]

@@ -11,7 +11,7 @@ use crate::local_time::LocalTime;
 use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
-/// List messages that nobody has acknowledged
+/// List unacknowledged messages
 ///
 /// Example: tenure msg list --task F001
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]

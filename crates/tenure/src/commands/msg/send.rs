@@ -24,10 +24,10 @@ pub(crate) struct Args {
     /// The task
     #[arg(long, value_name = "T")]
     task: Option<String>,
-    /// Who sends it (default: you)
+    /// The sender (default: you)
     #[arg(long, value_name = "A")]
     from: Option<String>,
-    /// The agent it is for
+    /// The receiving agent
     #[arg(long, value_name = "A")]
     to: Option<String>,
     /// The text; `-` reads standard input

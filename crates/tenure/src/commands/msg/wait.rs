@@ -19,7 +19,7 @@ use crate::report::{CommandResult, Report};
 pub(crate) struct Args {
     #[command(flatten)]
     filter: Filter,
-    /// At most this long (default: locking.waitTimeout)
+    /// Wait at most this long (default: locking.waitTimeout)
     #[arg(long = "for", value_name = "DUR", value_parser = parse_duration)]
     at_most: Option<Duration>,
 }

@@ -14,7 +14,7 @@ use crate::report::{CommandResult, Report};
 use crate::store::Backend;
 use crate::text::Text;
 
-/// Make a copied folder a project of its own
+/// Turn a copied folder into a separate project
 ///
 /// Ends what the original's runners, agents and people hold in the copy, without touching their processes, and gives the
 /// copy a new project id. Until then a copy can only be read.

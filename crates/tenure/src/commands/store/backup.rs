@@ -17,7 +17,7 @@ use crate::text::Text;
 
 /// Save everything in one file
 ///
-/// The file is a complete SQLite database, also if the project is on a PostgreSQL server, and only you can read it. Others
+/// The file is a complete SQLite database, even if the project is on a PostgreSQL server, and only you can read it. Others
 /// may work meanwhile. `tenure store restore FILE` restores it.
 ///
 /// Example: tenure store backup work.backup
@@ -59,7 +59,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
 }
 
 fn exists(file: &Path) -> Report {
-    Report::usage(format!("{} exists and is not overwritten", file.display()))
+    Report::usage(format!("{} already exists and was not overwritten", file.display()))
 }
 
 /// Gives the complete file its name.

@@ -17,8 +17,8 @@ use crate::text::Text;
 /// Move the project to another store: tasks, leases, events, messages, sessions and jobs
 ///
 /// Copies everything while no lease is held, then seals this store: from then on every command that still uses it fails
-/// and names the new one. Every id, fence and number is kept. If a copy is interrupted, run it again; it continues. A copy
-/// never overwrites rows, except in a store that was itself copied to this one.
+/// and names the new one. Every id, fence and number is kept. An interrupted copy continues when the
+/// command is run again. A copy never overwrites rows, except in a store that was itself copied to this one.
 ///
 /// Example: tenure store copy --to postgres://ann@db.example/work
 #[derive(Debug, clap::Args)]

@@ -16,7 +16,9 @@ pub(super) struct Scratch(PathBuf);
 impl Scratch {
     pub(super) fn inside(folder: &Path, env: &Env) -> CommandResult<Self> {
         let path = folder.join(format!(".tenure-{}", env.ids.uuid()));
-        sys::private_folder().create(&path).map_err(|e| Report::io(&e, ErrorCode::General, "make", &path))?;
+        sys::private_folder()
+            .create(&path)
+            .map_err(|e| Report::io(&e, ErrorCode::General, "create", &path))?;
         Ok(Self(path))
     }
 

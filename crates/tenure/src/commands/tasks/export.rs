@@ -15,8 +15,8 @@ use crate::text::Text;
 
 /// Export tasks as Markdown, JSON or CSV (default: all, as Markdown)
 ///
-/// `tasks import` reads the Markdown and the JSON back as the same tasks. In CSV, a text that a spreadsheet would take for a formula
-/// begins with an apostrophe.
+/// `tasks import` reads the Markdown and the JSON back as the same tasks. In CSV, text that a spreadsheet would treat as a formula
+/// is prefixed with an apostrophe.
 ///
 /// Example: tenure tasks export > PLAN.md
 #[derive(Debug, clap::Args)]

@@ -32,7 +32,7 @@ fn description(text: &mut Text, task: &Task) {
     text.blank().styled(Style::Bold, "Description");
     text.block(2, shown);
     if shown.len() < task.description.trim_end().len() {
-        text.line(format!("  … (all of it: tenure tasks show {})", task.key));
+        text.line(format!("  … (full text: tenure tasks show {})", task.key));
     }
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn notes(text: &mut Text, key: &str, notes: &Notes) {
         text.block(4, &message.text);
     }
     if notes.more_messages {
-        text.line(format!("  … (all of them: tenure msg list --task {key})"));
+        text.line(format!("  … (full list: tenure msg list --task {key})"));
     }
 }
 

@@ -27,15 +27,15 @@ use crate::text::{Style, Text};
 
 /// Import tasks from a Markdown checklist, JSON, or the files of another tool
 ///
-/// If one line is invalid, nothing is imported. Ids become keys; fields that tenure does not have are listed. With --update, tasks
-/// that are in the project already get the fields of the file; their statuses stay, and nothing is deleted.
+/// If one line is invalid, nothing is imported. Ids become keys; fields that tenure does not have are listed. With --update, existing
+/// tasks get the fields of the file; their statuses do not change, and nothing is deleted.
 ///
 /// Example: tenure tasks import PLAN.md --update --dry-run
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The file, or `-` for standard input; for Backlog.md and vibe-kanban also the folder
     file: PathBuf,
-    /// Whose format it is, if the name and the content do not show it
+    /// The file's format (default: detected from its name and content)
     #[arg(long, value_enum, value_name = "NAME", alias = "format")]
     from: Option<ImportFormat>,
     /// Change the tasks that are in the project already, and show the difference

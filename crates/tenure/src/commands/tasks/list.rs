@@ -51,7 +51,7 @@ pub(crate) struct Args {
     /// Maximum number of tasks
     #[arg(long, value_name = "N", default_value_t)]
     limit: PageSize,
-    /// How many to skip first
+    /// Number of tasks to skip first
     #[arg(long, value_name = "N", default_value_t = 0)]
     offset: u64,
     /// With --search or --label: also count all tasks that match, which reads every task

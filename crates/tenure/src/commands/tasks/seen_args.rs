@@ -9,7 +9,7 @@ pub(super) struct SeenArgs {
     /// Refuse the change (exit 8) unless the task was last changed at this time: the `updatedAt` that you were shown
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     if_updated_at: Option<Timestamp>,
-    /// With --if-updated-at: the fence of the lease that you were shown. Without it, no lease may be open
+    /// With --if-updated-at: the fence of the lease that you were shown. Without --if-fence, the task must not be held
     #[arg(long, value_name = "N", requires = "if_updated_at")]
     if_fence: Option<i64>,
 }

@@ -22,7 +22,7 @@ use crate::text::{Style, Text};
 pub(super) struct ChangeArgs {
     #[command(flatten)]
     tasks: TasksArg,
-    /// Also if another holder has it; ends that lease
+    /// Do it even if another holder has the task; ends that holder's lease
     #[arg(long)]
     force: bool,
     #[command(flatten)]

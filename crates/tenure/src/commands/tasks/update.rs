@@ -53,7 +53,7 @@ pub(crate) struct Args {
     /// Move it directly after this task
     #[arg(long, value_name = "T")]
     after: Option<String>,
-    /// Also if another holder has it; ends that lease
+    /// Do it even if another holder has the task; ends that holder's lease
     #[arg(long)]
     force: bool,
     #[command(flatten)]

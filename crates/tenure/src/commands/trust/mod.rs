@@ -1,5 +1,5 @@
-//! `tenure trust`: a person decides whether the settings of a project's file that run or reach something count, and
-//! whether agents are started in it.
+//! `tenure trust`: a person decides whether the settings of a project's file that run a command or connect to something
+//! apply, and whether agents are started in it.
 
 use clap::Args as _;
 
@@ -16,9 +16,9 @@ mod question;
 pub(super) use decide::project_or_clone;
 pub(super) use question::{require, restate};
 
-/// Show what this project's file would run or reach, and decide whether it may
+/// Show what this project's file would run or connect to, and decide whether it may
 ///
-/// The settings of `.tenure/config.yaml` that name commands, hosts or a store count only if you have trusted exactly this
+/// The settings of `.tenure/config.yaml` that name commands, hosts or a store apply only if you have trusted exactly this
 /// content, and agents are started only in a project that you have trusted. Only a person at a terminal can trust.
 ///
 /// Example: tenure trust --show

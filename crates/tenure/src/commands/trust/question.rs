@@ -17,11 +17,11 @@ pub(super) fn describe(app: &App<'_>, examined: &Examined) -> Text {
     let root = examined.root.display();
     let changes = examined.content.changes_since(before);
     if changes.is_empty() {
-        text.line(format!("No setting of {root} runs or reaches anything."));
+        text.line(format!("No setting of {root} runs a command or connects to anything."));
     } else if before.is_some() && examined.state != TrustState::Trusted {
         text.line(format!("{root} has changed since you trusted it:"));
     } else {
-        text.line(format!("Settings of {root} that run or reach something:"));
+        text.line(format!("Settings of {root} that run commands or connect to something:"));
     }
     for change in &changes {
         describe_change(&mut text, change, before.is_some());

@@ -29,8 +29,8 @@ use saved::SavedServer;
 
 /// Serve the board to a browser on this machine
 ///
-/// Only this machine can connect, and only with the link that is printed: it has a code that works once, within a minute. Press
-/// Enter for another link. Numbers for Prometheus are at /metrics; the file that is printed has their token.
+/// Only this machine can connect, and only with the printed link, which contains a single-use code that is valid for a minute.
+/// Press Enter for another link. Numbers for Prometheus are at /metrics; their token is in the file whose path is printed.
 ///
 /// Example: tenure web --open
 #[derive(Debug, clap::Args)]
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Listen on this loopback address or port (default: the last one, or any free one)
     #[arg(long, value_name = "ADDR", value_parser = crate::loopback::parse_address)]
     http: Option<SocketAddr>,
-    /// Open it in the browser
+    /// Open the board in the browser
     #[arg(long)]
     open: bool,
     /// Show everything and change nothing
@@ -51,7 +51,7 @@ const PORTS_TRIED: usize = 16;
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     if app.global.dry_run {
-        return Err(Report::usage("--dry-run does not go with `web`; use --read-only"));
+        return Err(Report::usage("`web` does not support --dry-run; use --read-only"));
     }
     let home = app.home()?;
     let start = app.start()?;

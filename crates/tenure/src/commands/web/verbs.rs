@@ -164,7 +164,9 @@ pub(super) fn act_apart(app: &mut App<'_>, action: &Action) -> CommandResult<Str
             unsupported::check("runners stop")?;
             Some(runners::stop::stop_own(app, id)?)
         }
-        Action::Add { .. } | Action::Task { .. } => return Err(Report::usage("this is not about a runner")),
+        Action::Add { .. } | Action::Task { .. } => {
+            return Err(Report::usage("this action does not concern a runner"));
+        }
     };
     Ok(answer.map(|answer| sentence(&answer.text)).unwrap_or_default())
 }

@@ -79,7 +79,7 @@ fn list(text: &mut Text, projects: &[String]) {
         return;
     }
     text.line("Wake-up starts runners where work is ready in:").block(2, &projects.join("\n"));
-    text.line("`tenure projects disable` in a project leaves it out.");
+    text.line("To exclude a project, run `tenure projects disable` in it.");
 }
 
 /// The existing folders of `PATH` in order, without duplicates.
