@@ -11,6 +11,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     {
         return Ok(());
     }
+    // A static program is linked as a position-independent one with its own start code, which crashes at a fixed address; and it has no shared
+    // libraries to save.
+    if env::var("CARGO_CFG_TARGET_FEATURE")
+        .is_ok_and(|features| features.split(',').any(|it| it == "crt-static"))
+    {
+        return Ok(());
+    }
     // At a fixed address the loader has nothing to relocate, so that no page of data is copied before `main`.
     println!("cargo:rustc-link-arg-bins=-no-pie");
     // The standard library asks for the shared libgcc, whose only use here is to print backtraces. This linker script of the same name has

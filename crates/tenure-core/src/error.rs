@@ -59,6 +59,7 @@ error_codes! {
     AgentNotFound => "AGENT_NOT_FOUND", 4;
     SessionNotFound => "SESSION_NOT_FOUND", 4;
     JobNotFound => "JOB_NOT_FOUND", 4;
+    ProjectNotFound => "PROJECT_NOT_FOUND", 4;
     PermissionDenied => "PERMISSION_DENIED", 5;
     Untrusted => "UNTRUSTED", 5;
     TaskLocked => "TASK_LOCKED", 6;

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::event::{Event, EventKind};
 use crate::id::{SectionId, TaskId};
 use crate::row_names::RowNames;
+use crate::short_id::ShortIds;
 use crate::store::View;
 use serde_json::Value;
 
@@ -53,7 +54,7 @@ impl Names {
         }
         let known = text_of(event, "section").or_else(|| text_of(event, "resource")).unwrap_or_default();
         let name = section_id(known).and_then(|id| self.rows.section(&id).map(str::to_owned));
-        name.map_or_else(|| known.to_owned(), |name| format!("{SECTION}{name}"))
+        name.map_or_else(|| shortened(known), |name| format!("{SECTION}{name}"))
     }
 
     /// The title of the event's task.
@@ -65,6 +66,13 @@ impl Names {
 
 /// The start of a section in the detail of an event.
 const SECTION: &str = "section:";
+
+/// `job:f47ac10b` instead of the whole id, and `item:f47ac10b/3` of an item.
+fn shortened(resource: &str) -> String {
+    let Some((kind, id)) = resource.split_once(':') else { return resource.to_owned() };
+    let (id, item) = id.split_at(id.find('/').unwrap_or(id.len()));
+    format!("{kind}:{}{item}", ShortIds::of([]).show(id))
+}
 
 fn section_id(resource: &str) -> Option<SectionId> {
     resource.strip_prefix(SECTION).map(SectionId::new)
@@ -95,4 +103,23 @@ pub fn remark(event: &Event) -> Option<&str> {
 
 fn text_of<'a>(event: &'a Event, key: &str) -> Option<&'a str> {
     event.detail.get(key).and_then(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ids_of_jobs_items_and_sessions_are_shortened() {
+        let id = "5e9711db-f191-4be4-afe6-ea8e24d1f2aa";
+        for (resource, shown) in [
+            (format!("job:{id}"), "job:5e9711db"),
+            (format!("item:{id}/12"), "item:5e9711db/12"),
+            ("runner:0".to_owned(), "runner:0"),
+            ("Backend".to_owned(), "Backend"),
+            (String::new(), ""),
+        ] {
+            assert_eq!(shortened(&resource), shown);
+        }
+    }
 }

@@ -111,6 +111,7 @@ mod table {
         // Runners and timers.
         start_runner(): "start a runner" => "tenure runners start";
         probe_parked(): "try it now" => "tenure runners start";
+        list_ended_runners(): "see those that have ended" => "tenure runners list --ended 10";
         list_runners(): "see all runners" => "tenure runners list";
         follow_runner(id): "see its log" => "tenure runners logs {id} --follow";
         show_runner_log(id): "see its log" => "tenure runners logs {id}";
@@ -219,6 +220,8 @@ mod table {
         help(): "see all commands" => "tenure --help";
         help_for(command): "see all commands" => "{command} --help";
         list_subcommands(command): "see its subcommands" => "tenure {command} --help";
+        add_command(arguments): "did you mean" => "tenure {arguments}";
+        show_named(arguments): "to show it" => "tenure {arguments}";
         watch_as_json(): "print a line whenever it changes" => "tenure status --watch --json";
     }
 }

@@ -4,7 +4,7 @@
 //! directly.
 
 use std::io::Write as _;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use signal_hook::SigId;
 use signal_hook::consts::SIGINT;
@@ -16,6 +16,10 @@ use crate::supervised;
 const DEFAULT: &str = "less";
 /// Quit if the text fits on one screen, show colours, and leave the text on the screen.
 const LESS_OPTIONS: &str = "FRX";
+/// Formats a manual page from its input, and shows it in a pager of its own.
+const MANUAL: &str = "man -l -";
+/// The exit codes of a `man` that does not know the option, or that lacks what it needs.
+const CANNOT_SHOW: [i32; 3] = [1, 2, 64];
 /// A command that contains one of these is run by the shell.
 const SHELL_CHARACTERS: &[char] =
     &['|', '&', ';', '<', '>', '(', ')', '$', '`', '\\', '"', '\'', '*', '?', '[', '#', '~', '='];
@@ -42,6 +46,15 @@ impl Pager {
             return None;
         }
         Some(Self { command: command.to_owned(), sets_less: env.var("LESS").is_none(), cwd: env.cwd.clone() })
+    }
+
+    /// Shows a manual page with `man`. `false` if it cannot be started or does not read pages from its input.
+    pub(crate) fn show_manual(&self, page: &str) -> bool {
+        let man = Self { command: MANUAL.to_owned(), sets_less: false, cwd: self.cwd.clone() };
+        let Some(mut paging) = man.start() else { return false };
+        paging.write(page);
+        // A `man` that was left by a key or ended by a signal has shown the page.
+        paging.end().is_none_or(|status| !status.code().is_some_and(|code| CANNOT_SHOW.contains(&code)))
     }
 
     /// Starts the pager, which then reads the text to show. `None` if it cannot be started.
@@ -94,12 +107,17 @@ impl Paging {
             self.child.stdin = None;
         }
     }
+
+    /// Waits until its user has left it.
+    fn end(&mut self) -> Option<ExitStatus> {
+        self.child.stdin = None;
+        self.child.wait().ok()
+    }
 }
 
 impl Drop for Paging {
     fn drop(&mut self) {
-        self.child.stdin = None;
-        let _ = self.child.wait();
+        self.end();
         signal_hook::low_level::unregister(self.interrupts);
     }
 }

@@ -72,6 +72,11 @@ impl<'a> Printer<'a> {
         }
     }
 
+    /// Shows a manual page with `man`, if a person reads it. Returns whether it was shown.
+    pub(crate) fn show_manual(&self, page: &str) -> bool {
+        self.pager.as_ref().is_some_and(|pager| pager.show_manual(page))
+    }
+
     pub(crate) fn render_options(&self) -> RenderOptions {
         RenderOptions {
             color: self.color && self.output.out_is_terminal,

@@ -6,12 +6,14 @@
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use tenure_core::hints;
+use tenure_core::hints::{self, Hint};
 
 use crate::env::Env;
+use crate::fast_parser;
 use crate::help;
 use crate::printer::{CommandName, Printer};
 use crate::report::Report;
+use crate::shell_quote::quote;
 
 /// Whether usage errors are printed as JSON: `--json` anywhere before `--`, or `TENURE_JSON`.
 pub(crate) fn wants_json(args: &[OsString], env: &Env) -> bool {
@@ -63,7 +65,8 @@ pub(crate) fn print(
         }
         ErrorKind::DisplayVersion => printer.raw(name, "version", &text),
         _ => {
-            let report = report(&text);
+            let mut report = report(&text);
+            report.hints.extend(meant(&error, &root, name, args));
             printer.failure(name, &report);
             return report.exit_code();
         }
@@ -80,6 +83,52 @@ fn suggest_only_shown_commands(error: &mut clap::Error, root: &clap::Command) {
             error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(shown));
         }
     }
+}
+
+/// The commands that take a verb before all others of the same name: `tenure list` is `tenure tasks list`.
+const FIRST: &str = "tasks";
+
+/// What an unknown command was meant to be: a verb without its command, such as `tenure claim F001`, or something to be shown, such as
+/// `tenure task F001`. Only what the parser accepts is suggested.
+fn meant(
+    error: &clap::Error,
+    root: &clap::Command,
+    name: CommandName<'_>,
+    args: &[OsString],
+) -> Option<Hint> {
+    let ContextValue::String(word) = error.get(ContextKind::InvalidSubcommand)? else { return None };
+    let at = args.iter().skip(1).position(|arg| arg == word.as_str())? + 1;
+    let with = |inserted: &str| {
+        let mut line = args.to_vec();
+        line.insert(at, inserted.into());
+        fast_parser::parse(&line).is_ok().then(|| shown(&line[1..]))
+    };
+    if name.command != "tenure" {
+        // A verb has no digit; the keys of tasks, and the ids of everything else, usually do.
+        let is_id = name.subcommand.is_none() && word.contains(|c: char| c.is_ascii_digit());
+        return is_id.then(|| with("show")).flatten().map(hints::show_named);
+    }
+    let first = root.find_subcommand(FIRST);
+    let others = root.get_subcommands().filter(|group| !group.is_hide_set() && group.get_name() != FIRST);
+    let has_verb =
+        |group: &&clap::Command| group.find_subcommand(word).is_some_and(|verb| !verb.is_hide_set());
+    first
+        .into_iter()
+        .chain(others)
+        .filter(has_verb)
+        .find_map(|group| with(group.get_name()))
+        .map(hints::add_command)
+}
+
+/// The arguments as they can be pasted into a shell.
+fn shown(args: &[OsString]) -> String {
+    let word = |arg: &OsString| {
+        let arg = arg.to_string_lossy();
+        let flag = &arg[..arg.len() - arg.trim_start_matches('-').len()];
+        let rest = &arg[flag.len()..];
+        if flag.is_empty() || !rest.is_empty() { format!("{flag}{}", quote(rest)) } else { flag.to_owned() }
+    };
+    args.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
 fn report(text: &str) -> Report {

@@ -184,7 +184,7 @@ impl Fields<'_, '_> {
     fn event(&self) -> Result<HookEvent, ConfigError> {
         let text = self.required("event")?;
         HookEvent::parse(&text).ok_or_else(|| {
-            let meant = HookEvent::nearest(&text).map(|event| format!("; did you mean {event}?"));
+            let meant = HookEvent::nearest(&text).map(|event| format!(" (did you mean {event}?)"));
             self.wrong("event", &format!("one of {}{}", HookEvent::list(), meant.unwrap_or_default()))
         })
     }

@@ -73,7 +73,7 @@ pub fn run(hook: &Hook, context: &HookContext, environment: &HookEnvironment<'_>
             loop {
                 outcome.tries += 1;
                 let (result, said) = prepared.once(environment);
-                outcome.said = quote(&fill.redact(&said), &hook.action).filter(|_| result.is_err());
+                outcome.said = quote(&fill.redact(&said), &hook.action);
                 let Err(failure) = result else {
                     outcome.result = HookResult::Succeeded;
                     break;

@@ -16,7 +16,9 @@ use crate::text::Text;
 
 /// Print the manual page of tenure or of one of its commands
 ///
-/// Example: tenure man tasks claim | man -l -
+/// At a terminal it is shown with `man`. Without one, or if `man` cannot read it, its source is printed.
+///
+/// Example: tenure man tasks claim
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A command and its subcommand
@@ -33,7 +35,10 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     let (command, name) = find(Cli::command(), &args.words)?;
     let page = render(command, &name)?;
     let name = CommandName { command: "man", subcommand: None };
-    app.printer.raw(name, "page", &String::from_utf8_lossy(&page));
+    let page = String::from_utf8_lossy(&page);
+    if !app.printer.show_manual(&page) {
+        app.printer.raw(name, "page", &page);
+    }
     Ok(None)
 }
 

@@ -6,10 +6,11 @@ use crate::support::TestEnv;
 /// Hides the amount of free disk space, which differs between machines.
 fn settled(story: &Story) -> String {
     let text = story.to_string();
-    let line = |line: &str| match line.split_once(" MB free at ") {
+    let line = |line: &str| match line.split_once(" free at ") {
         Some((before, after)) => {
-            let start = before.trim_end_matches(|c: char| c.is_ascii_digit());
-            format!("{start}[N] MB free at {after}")
+            let number = before.trim_end_matches([' ', 'M', 'G', 'B']);
+            let start = number.trim_end_matches(|c: char| c.is_ascii_digit());
+            format!("{start}[SIZE] free at {after}")
         }
         None => line.to_owned(),
     };

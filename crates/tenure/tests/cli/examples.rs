@@ -93,9 +93,9 @@ pub(crate) const EXAMPLES: &[Example] = examples! {
     "projects": ["projects"] or ["projects", "--all"] => 2 "INVALID_ARGUMENTS";
     "projects list": ["projects", "list"] or ["projects", "list", "--all"] => 2 "INVALID_ARGUMENTS";
     "projects add": ["projects", "add"] or ["outside", "projects", "add"] => 3 "NOT_INITIALIZED";
-    "projects remove": ["projects", "remove"] or ["outside", "projects", "remove"] => 1 "GENERAL_ERROR";
-    "projects enable": ["projects", "enable"] or ["outside", "projects", "enable"] => 1 "GENERAL_ERROR";
-    "projects disable": ["projects", "disable"] or ["outside", "projects", "disable"] => 1 "GENERAL_ERROR";
+    "projects remove": ["projects", "remove"] or ["outside", "projects", "remove"] => 4 "PROJECT_NOT_FOUND";
+    "projects enable": ["projects", "enable"] or ["outside", "projects", "enable"] => 4 "PROJECT_NOT_FOUND";
+    "projects disable": ["projects", "disable"] or ["outside", "projects", "disable"] => 4 "PROJECT_NOT_FOUND";
     "exclusive": ["exclusive"] or ["outside", "exclusive"] => 3 "NOT_INITIALIZED";
     "exclusive acquire": ["exclusive", "acquire", "--holder", "tool"] or
         ["exclusive", "acquire", "--holder", ""] => 2 "INVALID_ARGUMENTS";

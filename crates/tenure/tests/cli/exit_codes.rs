@@ -16,6 +16,7 @@ const TABLE: &[(u8, &[&str])] = &[
             "AGENT_NOT_FOUND",
             "SESSION_NOT_FOUND",
             "JOB_NOT_FOUND",
+            "PROJECT_NOT_FOUND",
         ],
     ),
     (5, &["PERMISSION_DENIED", "UNTRUSTED"]),

@@ -88,6 +88,35 @@ fn a_usage_error_names_the_command_and_not_the_value_of_a_flag() {
 }
 
 #[test]
+fn a_verb_without_its_command_and_a_key_without_a_verb_are_understood() {
+    let env = TestEnv::new();
+    for (line, meant) in [
+        ("claim F001 --agent ann", Some("tenure tasks claim F001 --agent ann")),
+        ("-q next --claim", Some("tenure -q tasks next --claim")),
+        ("list", Some("tenure tasks list")),
+        ("run F001 -- make test -j 2", Some("tenure tasks run F001 -- make test -j 2")),
+        ("wakeup", Some("tenure runners wakeup")),
+        ("task F001", Some("tenure task show F001")),
+        ("jobs 5e9711db --json", Some("tenure jobs show 5e9711db --json")),
+        // What the parser would reject is not suggested, nor is a hidden verb, nor what is hardly a key.
+        ("claim", None),
+        ("claim F001 --nothing", None),
+        ("deliver", None),
+        ("tasks nothing", None),
+        ("nothing", None),
+    ] {
+        let mut words: Vec<&str> = line.split(' ').collect();
+        if !words.contains(&"--json") {
+            words.insert(0, "--json");
+        }
+        let envelope = env.run(&words).exits(2).envelope();
+        let shown = envelope["hints"][0]["command"].as_str().map(|hint| hint.replace(" --json ", " "));
+        let meant = meant.map(str::to_owned);
+        assert_eq!(shown, meant, "{line}");
+    }
+}
+
+#[test]
 fn words_that_are_not_text_are_a_usage_error() {
     use std::os::unix::ffi::OsStringExt;
     let env = TestEnv::project();

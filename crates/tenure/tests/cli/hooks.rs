@@ -59,3 +59,13 @@ fn hooks_can_be_listed_tried_and_run() {
     assert_eq!(failed.envelope()["error"]["details"]["result"]["outcome"], "failed");
     assert!(!format!("{story}{failed}{}", env.json(&["hooks"])).contains("s3cret"));
 }
+
+#[test]
+fn a_tried_hook_shows_the_last_line_of_its_output() {
+    let env = project(
+        "  - {name: tell, event: task.created, type: script, command: sh, args: [-c, 'echo working; echo all told']}\n",
+    );
+    let shown = env.ok(&["hooks", "test", "tell"]).out;
+    assert!(shown.starts_with("Succeeded: tell (") && shown.ends_with("\n  it said: all told\n"), "{shown}");
+    assert_eq!(env.json(&["hooks", "test", "tell"]).data()["result"]["said"], "all told");
+}

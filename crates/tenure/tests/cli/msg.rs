@@ -1,3 +1,4 @@
+use crate::pager::at_a_terminal;
 use crate::story::{Story, steps};
 use crate::support::TestEnv;
 
@@ -62,4 +63,13 @@ fn waiting_ends_with_a_message_or_with_the_time() {
         .tell(&["msg", "wait", "--to", "carl", "--for", "0s"])
         .tell(&["msg", "wait", "--to", "carl", "--no-wait"]);
     insta::assert_snapshot!(story);
+}
+
+#[test]
+fn a_person_who_waits_for_a_message_is_told_so() {
+    let env = TestEnv::project();
+    let shown = at_a_terminal(&env, "tenure msg wait --for 2s || true");
+    assert!(shown.contains("Waiting for a message... (Ctrl+C to cancel)"), "{shown}");
+    let shown = at_a_terminal(&env, "tenure msg wait --for 2s --quiet || true");
+    assert!(!shown.contains("Waiting"), "{shown}");
 }

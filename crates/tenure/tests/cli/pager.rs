@@ -1,11 +1,12 @@
 //! Output that is longer than the terminal is shown in a pager, but only to a person.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use crate::support::TestEnv;
 
 /// Runs a shell line at a terminal of ten lines, with `tenure` on the search path. Returns what the terminal shows.
-fn at_a_terminal(env: &TestEnv, line: &str) -> String {
+pub(crate) fn at_a_terminal(env: &TestEnv, line: &str) -> String {
     let binary = std::path::Path::new(env!("CARGO_BIN_EXE_tenure")).parent().unwrap();
     let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
     let output = Command::new("script")
@@ -73,4 +74,24 @@ fn without_the_pager_the_output_is_printed_and_leaving_it_early_is_no_error() {
     assert!(at_a_terminal(&env, "TENURE_PAGER='head -n 1' tenure tasks").contains("KEY"));
     let shown = at_a_terminal(&env, "unset TENURE_PAGER; PAGER='head -n 2' tenure tasks");
     assert!(shown.contains("Task number 0") && !shown.contains("Task number 9"), "{shown}");
+}
+
+#[test]
+fn a_person_reads_a_manual_page_formatted_and_a_program_gets_its_source() {
+    let mut env = TestEnv::project();
+    std::fs::create_dir(env.path("work/bin")).unwrap();
+    let man = env.path("work/bin/man");
+    // A pretend `man`, which tells how it was called.
+    std::fs::write(&man, "#!/bin/sh\ncat >page\necho \"man $*\"\nexit \"${MAN_EXIT:-0}\"\n").unwrap();
+    std::fs::set_permissions(&man, std::fs::Permissions::from_mode(0o755)).unwrap();
+    env.set("TENURE_PAGER", "cat > paged");
+    let shown = at_a_terminal(&env, "PATH=$PWD/bin:$PATH tenure man tasks claim");
+    assert!(shown.contains("man -l -") && !shown.contains(".TH"), "{shown}");
+    assert!(std::fs::read_to_string(env.path("work/page")).unwrap().contains(".TH tenure-tasks-claim"));
+    // A `man` that does not read pages from its input.
+    at_a_terminal(&env, "PATH=$PWD/bin:$PATH MAN_EXIT=1 tenure man tasks claim");
+    assert!(paged(&env).expect("the source is printed").contains(".TH tenure-tasks-claim"));
+    for line in ["tenure man tasks claim | cat", "CLAUDECODE=1 tenure man tasks claim"] {
+        assert!(at_a_terminal(&env, line).contains(".TH tenure-tasks-claim"), "{line}");
+    }
 }

@@ -18,7 +18,7 @@ const CONTRACT: &[(&str, &[&str])] = &[
     ("why", &[]),
     (
         "tasks add",
-        &["--id", "--section", "--source", "-d", "--priority", "--depends-on", "--label", "--after"],
+        &["--id", "--key", "--section", "--source", "-d", "--priority", "--depends-on", "--label", "--after"],
     ),
     ("tasks import", &["--update", "--from"]),
     ("tasks export", &["--format", "--status", "--section"]),

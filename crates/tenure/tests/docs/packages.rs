@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
+use tenure_testkit::cli::skip;
 
 use super::root;
 
@@ -88,5 +89,39 @@ fn a_package_gets_a_manual_page_for_every_command_and_completions_for_every_shel
     }
     for script in ["tenure.bash", "_tenure", "tenure.fish", "_tenure.ps1"] {
         assert!(std::fs::metadata(files.join("completions").join(script)).unwrap().len() > 0, "{script}");
+    }
+}
+
+/// The build script changes how the program is linked, and must leave a static one alone. A small program stands for it.
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn a_program_with_the_build_script_can_be_linked_statically() {
+    let room = tempfile::tempdir().unwrap();
+    let tree = room.path();
+    let manifest = "[package]\nname = \"small\"\nversion = \"1.0.0\"\nedition = \"2024\"\n\n[workspace]\n";
+    std::fs::write(tree.join("Cargo.toml"), manifest).unwrap();
+    std::fs::create_dir(tree.join("src")).unwrap();
+    std::fs::write(tree.join("src/main.rs"), "fn main() {\n    println!(\"it runs\");\n}\n").unwrap();
+    std::fs::copy(root().join("crates/tenure/build.rs"), tree.join("build.rs")).unwrap();
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    for flags in ["", "-C target-feature=+crt-static"] {
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--release", "--offline", "--target", &target])
+            .env_remove("CARGO_ENCODED_RUSTFLAGS")
+            .env("RUSTFLAGS", flags)
+            .env("CARGO_TARGET_DIR", tree.join("target"))
+            .current_dir(tree)
+            .output()
+            .unwrap();
+        if String::from_utf8_lossy(&built.stderr).contains("cannot find -lc") {
+            return skip("there is no static C library");
+        }
+        assert!(built.status.success(), "{flags:?}: {built:?}");
+        let program = tree.join("target").join(&target).join("release/small");
+        let output = Command::new(&program).output().unwrap();
+        assert_eq!(output.stdout, b"it runs\n", "{flags:?}: {output:?}");
+        // A dynamic program names its loader.
+        let is_dynamic = std::fs::read(&program).unwrap().windows(8).any(|bytes| bytes == b"/ld-linu");
+        assert_eq!(is_dynamic, flags.is_empty(), "{flags:?}");
     }
 }

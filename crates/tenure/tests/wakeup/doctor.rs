@@ -37,6 +37,11 @@ fn doctor_finds_and_fixes_what_a_killed_runner_left_and_touches_no_live_runner()
         "{findings:?}"
     );
     assert!(sentences("leases").contains("A was held by runner"), "{findings:?}");
+    // The slot and the session of the runner are no problems of their own.
+    assert!(
+        !sentences("leases").contains("session:") && !sentences("leases").contains("runner:"),
+        "{findings:?}"
+    );
     assert!(sentences("processes").contains("its processes are still running: "), "{findings:?}");
     assert!(!machine.agents().is_empty(), "doctor without --fix ends no process");
 

@@ -71,10 +71,16 @@ pub(super) fn examine(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut E
     }
 }
 
+/// `80 MB`, and from ten gigabytes on `76 GB`.
+fn size(bytes: u64) -> String {
+    let megabytes = bytes / 1024 / 1024;
+    if megabytes < 10 * 1024 { format!("{megabytes} MB") } else { format!("{} GB", megabytes / 1024) }
+}
+
 fn disk(folder: &Path, found: &mut Examination) {
     let Some(free) = sys::free_space(folder) else { return };
     let shown = quote(&folder.to_string_lossy());
-    let sentence = format!("{} MB free at {}", free / 1024 / 1024, folder.display());
+    let sentence = format!("{} free at {}", size(free), folder.display());
     match free {
         ..DISK_ALMOST_FULL => {
             found.findings.push(Finding::problem("disk", sentence, hints::show_free_space(shown)));

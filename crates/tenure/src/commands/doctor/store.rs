@@ -6,7 +6,7 @@ use tenure_core::config::Config;
 use tenure_core::duration::format_rounded;
 use tenure_core::hints::{self, Hint};
 use tenure_core::kernel::{self, Violation};
-use tenure_core::lease::{Attempt, Lease, LeaseState, Resource};
+use tenure_core::lease::{Attempt, Lease, LeaseState, Resource, ResourceKind};
 use tenure_core::parking::Parking;
 use tenure_core::store::{EventFilter, View};
 use tenure_core::{Error, ErrorCode, Timestamp};
@@ -45,8 +45,10 @@ pub(super) fn examine(app: &mut App<'_>, project: &Project, found: &mut Examinat
         let ctx = open.context();
         findings.extend(open.read(|view| {
             let violations = kernel::check_invariants(view, &ctx)?;
+            let dead = dead_runners(&violations);
             violations
                 .into_iter()
+                .filter(|violation| !is_part_of(violation, &dead))
                 .map(|violation| finding(view, app, violation))
                 .collect::<Result<Vec<_>, _>>()
         })?);
@@ -128,6 +130,21 @@ fn set_aside(paths: &ProjectPaths) -> Hint {
     let database = database.to_string_lossy();
     let damaged = format!("{database}.damaged");
     hints::set_aside(quote(&database), quote(&damaged), quote(&paths.root.to_string_lossy()))
+}
+
+fn dead_runners(violations: &[Violation]) -> Vec<String> {
+    let id = |violation: &Violation| match violation {
+        Violation::DeadRunner(runner) => Some(runner.id.clone()),
+        _ => None,
+    };
+    violations.iter().filter_map(id).collect()
+}
+
+/// Whether this is the slot or the session of a dead runner, which is a finding of its own.
+fn is_part_of(violation: &Violation, dead: &[String]) -> bool {
+    let Violation::Lapsed(lease, LeaseState::HolderDead) = violation else { return false };
+    matches!(lease.resource.kind, ResourceKind::Runner | ResourceKind::Session)
+        && dead.contains(&lease.holder.id)
 }
 
 fn finding(view: &dyn View, app: &App<'_>, violation: Violation) -> Result<Finding, Error> {

@@ -89,4 +89,7 @@ fn describe(text: &mut Text, outcome: &HookOutcome) {
         }
         Some(warning) => text.styled(Style::Bad, "Failed").and(Style::Plain, format!(": {warning}")),
     };
+    if let Some(said) = outcome.said.as_ref().filter(|_| outcome.failure().is_none()) {
+        text.line(format!("  it said: {said}"));
+    }
 }

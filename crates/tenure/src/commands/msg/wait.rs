@@ -10,6 +10,7 @@ use crate::answer::Answer;
 use crate::app::{App, parse_duration};
 use crate::follow::Follower;
 use crate::interrupt::Interrupts;
+use crate::late_notice::LateNotice;
 use crate::report::{CommandResult, Report};
 
 /// Wait until there is a message
@@ -36,6 +37,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let patience = if app.never_waits() { Duration::ZERO } else { patience };
     let begun = Instant::now();
     let interrupts = Interrupts::listen().map_err(Report::from)?;
+    let notice = || LateNotice::new("Waiting for a message... (Ctrl+C to cancel)".to_owned());
+    let _notice = (app.printer.shows_waits() && !patience.is_zero()).then(notice);
     // The first read needs no follower, so a message that is already there is printed without the cost of one.
     let mut follower: Option<Follower<'_>> = None;
     loop {

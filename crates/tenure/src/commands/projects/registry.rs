@@ -69,7 +69,7 @@ pub(super) fn change(
     };
     let path = sys::real_path(&path).unwrap_or(path);
     let not_registered = || {
-        Report::new(ErrorCode::General, format!("{} is not registered", path.display()))
+        Report::new(ErrorCode::ProjectNotFound, format!("{} is not registered", path.display()))
             .hint(hints::list_projects())
     };
     let directory =

@@ -1,6 +1,7 @@
 //! `tenure runners list`.
 
 use serde_json::json;
+use tenure_core::hints;
 use tenure_core::holder::Liveness;
 use tenure_core::runner::RunnerStatus;
 use tenure_core::wire;
@@ -33,6 +34,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let others = on_other_machines(app, &all)?;
     all.extend(others);
     let (running, ended): (Vec<_>, Vec<_>) = all.into_iter().partition(|k| !k.runner.status.is_over());
+    let has_more = ended.len() > args.ended;
     let shown: Vec<KnownRunner> = running.into_iter().chain(ended.into_iter().take(args.ended)).collect();
 
     let mut text = Text::new();
@@ -75,7 +77,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     }
     warn_of_other_projects(app, &shown, &mut text);
     let rows: Vec<_> = shown.iter().map(|known| object(app, known)).collect();
-    Ok(Answer::new(json!({"runners": rows, "total": rows.len()}), text))
+    let answer = Answer::new(json!({"runners": rows, "total": rows.len()}), text);
+    Ok(if rows.is_empty() && has_more { answer.hint(hints::list_ended_runners()) } else { answer })
 }
 
 /// The project's runners on other machines, if its store is on a server.

@@ -18,7 +18,7 @@ pub(crate) struct Args {
     /// The title: what to do, in one line
     title: String,
     /// The task's key (default: the next of T1, T2 …)
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", visible_alias = "key")]
     id: Option<String>,
     /// The section it belongs to
     #[arg(long, value_name = "S")]

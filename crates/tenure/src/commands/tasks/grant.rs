@@ -23,6 +23,7 @@ pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool, asked_ttl: Opti
     let now = app.env.clock.now();
     let key = &grant.task.key;
     let id = &grant.lease.holder.id;
+    let agent = quote(id);
     let mut text = Text::new();
     if grant.reacquired {
         text.line(format!("You already hold {key}, since {}", grant.lease.acquired_at.to_seconds()));
@@ -40,7 +41,8 @@ pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool, asked_ttl: Opti
     text.line(format!("  Expires in: {}", format_rounded(grant.lease.expires_at.since(now))));
     if let Some(asked) = asked_ttl.filter(|asked| grant.reacquired && *asked != grant.lease.ttl) {
         let (ttl, asked) = (format_short(grant.lease.ttl), format_short(asked));
-        text.line(format!("  The lease keeps its {ttl}; tenure task renew {key} --ttl {asked} extends it"));
+        let renew = format!("tenure task renew {key} --agent {agent} --ttl {asked}");
+        text.line(format!("  The lease keeps its {ttl}; {renew} extends it"));
     }
     if joined && !grant.reacquired {
         text.line(format!("  Agent: {id} (new; pass it with --agent or TENURE_AGENT)"));
@@ -51,7 +53,6 @@ pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool, asked_ttl: Opti
     grant_details::append(&mut text, grant);
     text.blank();
     text.line("Remember to:");
-    let agent = quote(id);
     text.line(format!("  - Renew with tenure task renew {key} --agent {agent} before expiry"));
     text.line(format!("  - Mark done with tenure task done {key} --agent {agent} when complete"));
     let mut answer = Answer::new(data, text).key(key);

@@ -289,6 +289,7 @@ pub(super) const SECTIONS: &[Scenario] = &[
 pub(super) const RUNNERS: &[Scenario] = &[
     given("start_runner", one!(), "tenure why"),
     given("start_runner", one!(), "tenure runners logs"),
+    given("list_ended_runners", "tenure runners start --foreground >/dev/null 2>&1", "tenure runners list"),
     given("list_runners", "", "tenure runners stop 12345678"),
     given("list_runners", "", "tenure runners logs 12345678"),
     given(
@@ -674,6 +675,16 @@ pub(super) const PROGRAM: &[Scenario] = &[
     given("help_for", "", "tenure man tasks nothing"),
     given("help_for", "", "tenure help tasks nothing"),
     given("list_subcommands", "", "tenure store"),
+    given("add_command", one!(), "tenure claim F001 --agent ann --ttl 5m"),
+    given("add_command", "", "tenure add 'Fix the login page'"),
+    given("add_command", "", "tenure cleanup --dry-run"),
+    given("add_command", one!(), "tenure -q run F001 --agent ann -- sh -c 'exit 0'"),
+    given("show_named", one!(), "tenure task f001"),
+    given(
+        "show_named",
+        job!(),
+        "tenure jobs \"$(tenure jobs list --json | sed -n 's/.*\"id\": *\"\\([0-9a-f-]*\\)\".*/\\1/p' | head -1)\"",
+    ),
     given("watch_as_json", one!(), "unset TENURE_JSON\ntenure status --watch").endless(),
 ];
 

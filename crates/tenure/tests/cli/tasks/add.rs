@@ -27,7 +27,7 @@ fn add_makes_a_task_with_all_it_was_told() {
             "--agent",
             "bob",
         ])
-        .tell(&["tasks", "add", "Second", "--after", "F001"])
+        .tell(&["tasks", "add", "Second", "--after", "F001", "--key", "F003"])
         .tell(&["tasks", "add", "Second", "--dry-run"]);
     insta::assert_snapshot!(story);
 }
