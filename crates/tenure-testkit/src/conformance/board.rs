@@ -165,7 +165,11 @@ pub(super) fn the_groups_of_a_board_are_sections_or_statuses_in_pages(fresh: &dy
     let closed = Query { closed: [GroupId::Section(late.clone())].into(), ..Query::default() };
     assert_eq!(shown(&closed)[1], "Late 2/3: closed");
     let found = Query { search: Some("l3".to_owned()), ..Query::default() };
-    assert_eq!(shown(&found), ["No section 2/2: ", "Late 2/3: L3", "Early 1/1: "]);
+    assert_eq!(shown(&found), ["Late 2/3: L3"], "sections in which nothing was found are left out");
+    let none = Query { search: Some("no such task".to_owned()), ..Query::default() };
+    assert!(shown(&none).is_empty());
+    let found = Query { group_by: GroupBy::Status, ..found };
+    assert_eq!(shown(&found)[..2], ["Pending 5/5: L3", "In progress 0/0: "], "statuses have fixed places");
     let statuses = Query { group_by: GroupBy::Status, ..Query::default() };
     assert_eq!(shown(&statuses)[0], "Pending 5/5: N1 N2 L1 L3 E1");
     assert_eq!(shown(&statuses)[3], "Completed 0/1: closed");
