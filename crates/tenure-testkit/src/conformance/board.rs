@@ -104,6 +104,8 @@ pub(super) fn a_board_shows_holders_waiters_and_what_waits_for_a_person(fresh: &
             (AttentionKind::Failed, "FAILED", 2),
         ]
     );
+    let said: Vec<_> = board.attention.rows[3..].iter().map(|a| a.sentence.as_str()).collect();
+    assert_eq!(said, ["ended without a report", "it is waiting for review", "it has failed"]);
     assert!(board.parked[0].until.is_some());
     assert_eq!(board.project.count(TaskStatus::InProgress), 2);
     assert_eq!(board.project.used_today.map(|used| used.output_tokens), Some(5));
@@ -122,6 +124,12 @@ pub(super) fn a_board_shows_holders_waiters_and_what_waits_for_a_person(fresh: &
     assert_eq!(detail.reasons[0].kind, "review");
     let events = f.read(|view| recent_events(view, 3));
     assert_eq!((events.len(), events[0].kind), (3, EventKind::MessageSent));
+
+    // A person's change comes after the attempt, so how that has ended does not count.
+    f.override_status(&f.bare("ann"), "SILENT", TaskStatus::Failed, false).unwrap();
+    let board = board_of(&f, Some(&me), &Query::default());
+    let failed = board.attention.rows.iter().find(|a| a.task.as_ref().is_some_and(|t| t.key == "SILENT"));
+    assert_eq!(failed.map(|a| (a.kind, a.sentence.as_str())), Some((AttentionKind::Failed, "it has failed")));
 }
 
 /// An attempt that ended without a report, whose task is in review.
