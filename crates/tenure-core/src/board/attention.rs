@@ -4,6 +4,7 @@ use super::model::{JobLine, TaskLine};
 use super::read::{EndedTask, Surroundings};
 use crate::clock::Timestamp;
 use crate::ending::Ending;
+use crate::event_text;
 use crate::hints::{self, Hint};
 use crate::holder::Judge;
 use crate::job::JobStatus;
@@ -59,7 +60,7 @@ pub struct Attention {
 
 /// The entry for a task that is in review or has failed.
 pub(super) fn of_task(ended: EndedTask, now: Timestamp, judge: &dyn Judge) -> Attention {
-    let EndedTask { task, attempt } = ended;
+    let EndedTask { task, attempt, last_event } = ended;
     let key = &task.key;
     let ending = attempt.as_ref().and_then(|attempt| attempt.run.as_ref()).map(|run| run.ending);
     let kind = match (task.status, ending) {
@@ -72,7 +73,13 @@ pub(super) fn of_task(ended: EndedTask, now: Timestamp, judge: &dyn Judge) -> At
     } else {
         vec![hints::approve(key), hints::reject(key)]
     };
-    let sentence = attempt.and_then(|attempt| attempt.reason).unwrap_or_else(|| match kind {
+    // What was said with the change to this status; how an earlier attempt has ended is not why.
+    let change = last_event.filter(|event| event.to == Some(task.status));
+    let said = match &change {
+        Some(event) => event_text::remark(event).map(str::to_owned).filter(|text| !text.trim().is_empty()),
+        None => attempt.and_then(|attempt| attempt.reason),
+    };
+    let sentence = said.unwrap_or_else(|| match kind {
         AttentionKind::Failed => "it has failed".to_owned(),
         _ => "it is waiting for review".to_owned(),
     });

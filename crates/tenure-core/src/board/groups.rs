@@ -132,7 +132,7 @@ pub(super) fn read_groups(
                 page.rows.truncate(usize::try_from(query.rows).unwrap_or(usize::MAX));
                 rows.tasks = Some(page);
             }
-            return Ok(groups);
+            return Ok(found(groups, query));
         }
     }
     for rows in groups.iter_mut().filter(|rows| is_open(&rows.group.id)).take(MOST_QUERIES) {
@@ -141,10 +141,10 @@ pub(super) fn read_groups(
         let limit = query.rows.saturating_add(1);
         let page = TaskFilter { limit, offset, ..filter(Some(&rows.group.id)) };
         let mut tasks = view.page_of_tasks(&page, viewer)?;
-        let found = offset.saturating_add(u64::try_from(tasks.len()).unwrap_or(u64::MAX));
+        let read = offset.saturating_add(u64::try_from(tasks.len()).unwrap_or(u64::MAX));
         let total = match (&query.search, query.finished) {
             // Counting the matches would read every task.
-            (Some(_), _) => found,
+            (Some(_), _) => read,
             (None, true) => rows.group.total,
             (None, false) => rows.group.open,
         };
@@ -153,7 +153,16 @@ pub(super) fn read_groups(
         tasks.truncate(rows_shown);
         rows.tasks = Some(Page { rows: tasks, offset, total, is_uncounted });
     }
-    Ok(groups)
+    Ok(found(groups, query))
+}
+
+/// A search leaves out the sections in which nothing was found.
+fn found(mut groups: Vec<GroupRows>, query: &Query) -> Vec<GroupRows> {
+    let is_found = |page: &Page<Task>| !page.rows.is_empty() || page.offset > 0;
+    if query.search.is_some() && query.group_by == GroupBy::Section {
+        groups.retain(|rows| rows.tasks.as_ref().is_none_or(is_found));
+    }
+    groups
 }
 
 impl GroupId {

@@ -93,11 +93,12 @@ pub struct Rows {
     groups: Vec<GroupRows>,
 }
 
-/// A task in review or failed, and its last attempt that has ended.
+/// A task in review or failed, its last attempt that has ended, and its last event.
 #[derive(Debug, Clone)]
 pub(super) struct EndedTask {
     pub(super) task: Task,
     pub(super) attempt: Option<Attempt>,
+    pub(super) last_event: Option<Event>,
 }
 
 #[derive(Debug, Clone)]
@@ -162,10 +163,17 @@ fn read_ended(
             TaskFilter { statuses: Some(vec![status]), limit: query.list_rows, ..TaskFilter::default() };
         tasks.extend(view.page_of_tasks(&filter, viewer)?);
     }
-    let mut attempts = attempts_by_task(view, &ids(&tasks))?;
+    let ids = ids(&tasks);
+    let mut attempts = attempts_by_task(view, &ids)?;
+    let mut events = if ids.is_empty() { Vec::new() } else { view.last_events(&ids)? };
     let ended = |task: Task| {
         let of_task = attempts.remove(task.id.as_str()).unwrap_or_default();
-        EndedTask { attempt: of_task.into_iter().find(|attempt| attempt.run.is_some()), task }
+        let last = events.iter().position(|event| event.task.as_ref() == Some(&task.id));
+        EndedTask {
+            attempt: of_task.into_iter().find(|attempt| attempt.run.is_some()),
+            last_event: last.map(|at| events.swap_remove(at)),
+            task,
+        }
     };
     Ok(Page::first(tasks.into_iter().map(ended).collect(), total))
 }

@@ -7,7 +7,7 @@ use crate::ending::Usage;
 use crate::error::{Error, Result};
 use crate::event_text::Names;
 use crate::id::TaskId;
-use crate::lease::{Attempt, Resource};
+use crate::lease::{Attempt, EndReason, Resource};
 use crate::store::{EventFilter, Message, MessageFilter, View};
 use crate::task::Task;
 use crate::why::{Asking, Reason, about_task};
@@ -29,6 +29,15 @@ pub struct TaskDetail {
     pub used: Option<Usage>,
     /// The oldest first, acknowledged or not.
     pub messages: Vec<Message>,
+}
+
+impl TaskDetail {
+    /// Who left the newest remark with a change of the status, and what it says. How a lease has lapsed is not one.
+    pub fn remark(&self) -> Option<(&str, &str)> {
+        let is_remark = |text: &&str| !text.trim().is_empty() && EndReason::parse(text).is_none();
+        let mut changes = self.history.iter().filter(|event| event.to.is_some());
+        changes.find_map(|event| Some((event.actor.as_str(), event.remark.as_deref().filter(is_remark)?)))
+    }
 }
 
 /// Reads the task that `reference` names, with its last `events` events.

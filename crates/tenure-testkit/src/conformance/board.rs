@@ -104,6 +104,8 @@ pub(super) fn a_board_shows_holders_waiters_and_what_waits_for_a_person(fresh: &
             (AttentionKind::Failed, "FAILED", 2),
         ]
     );
+    let said: Vec<_> = board.attention.rows[3..].iter().map(|a| a.sentence.as_str()).collect();
+    assert_eq!(said, ["ended without a report", "it is waiting for review", "it has failed"]);
     assert!(board.parked[0].until.is_some());
     assert_eq!(board.project.count(TaskStatus::InProgress), 2);
     assert_eq!(board.project.used_today.map(|used| used.output_tokens), Some(5));
@@ -122,6 +124,12 @@ pub(super) fn a_board_shows_holders_waiters_and_what_waits_for_a_person(fresh: &
     assert_eq!(detail.reasons[0].kind, "review");
     let events = f.read(|view| recent_events(view, 3));
     assert_eq!((events.len(), events[0].kind), (3, EventKind::MessageSent));
+
+    // A person's change comes after the attempt, so how that has ended does not count.
+    f.override_status(&f.bare("ann"), "SILENT", TaskStatus::Failed, false).unwrap();
+    let board = board_of(&f, Some(&me), &Query::default());
+    let failed = board.attention.rows.iter().find(|a| a.task.as_ref().is_some_and(|t| t.key == "SILENT"));
+    assert_eq!(failed.map(|a| (a.kind, a.sentence.as_str())), Some((AttentionKind::Failed, "it has failed")));
 }
 
 /// An attempt that ended without a report, whose task is in review.
@@ -165,7 +173,11 @@ pub(super) fn the_groups_of_a_board_are_sections_or_statuses_in_pages(fresh: &dy
     let closed = Query { closed: [GroupId::Section(late.clone())].into(), ..Query::default() };
     assert_eq!(shown(&closed)[1], "Late 2/3: closed");
     let found = Query { search: Some("l3".to_owned()), ..Query::default() };
-    assert_eq!(shown(&found), ["No section 2/2: ", "Late 2/3: L3", "Early 1/1: "]);
+    assert_eq!(shown(&found), ["Late 2/3: L3"], "sections in which nothing was found are left out");
+    let none = Query { search: Some("no such task".to_owned()), ..Query::default() };
+    assert!(shown(&none).is_empty());
+    let found = Query { group_by: GroupBy::Status, ..found };
+    assert_eq!(shown(&found)[..2], ["Pending 5/5: L3", "In progress 0/0: "], "statuses have fixed places");
     let statuses = Query { group_by: GroupBy::Status, ..Query::default() };
     assert_eq!(shown(&statuses)[0], "Pending 5/5: N1 N2 L1 L3 E1");
     assert_eq!(shown(&statuses)[3], "Completed 0/1: closed");

@@ -59,13 +59,13 @@ fn the_board_fits_terminals_of_every_size_and_follows_a_resize() {
         assert!(lines[at].starts_with(begin), "line {at} is not {begin:?}:\n{shown}");
     }
     terminal.resize(LARGE);
-    terminal.wait_for("F001 pending → in_progress");
+    terminal.wait_for("F001 Pending → In progress");
     until("the keys are in the last line", || {
         terminal.screen().lines().nth(49).is_some_and(|line| line.contains("q quit"))
     });
     // The times of events and the name of the terminal differ between runs, so only the shape is compared.
     let shown = terminal.screen();
-    for text in ["project ─", "Progress", "Events", "F001 pending → in_progress", "none is running"] {
+    for text in ["project ─", "Progress", "Events", "F001 Pending → In progress", "none is running"] {
         assert!(shown.contains(text), "{text:?} is missing:\n{shown}");
     }
     terminal.resize(SMALL);

@@ -190,6 +190,8 @@ const scenes = {
       for (const key of ['ED', 'CL', 'EV', 'SK', 'AP', 'RE', 'CO']) run('tasks', 'add', `Task ${way}${key}`, '--id', way + key, '--priority', '500');
       for (const key of ['AP', 'RE']) run('tasks', 'update', way + key, '--status', 'review');
       run('tasks', 'claim', way + 'EV', '--agent', 'ann');
+      run('tasks', 'add', `Task ${way}LA`, '--id', way + 'LA');
+      run('tasks', 'claim', way + 'LA', '--agent', 'ann', '--ttl', '1s');
     }
     const server = await Server.start();
     const made = await context(), page = await signIn(made, server);
@@ -226,6 +228,13 @@ const scenes = {
       await release(way + 'CL');
       await reaches(way + 'CL', task => task.status === 'pending' && !task.lease);
     }
+    // Take over a lease that has lapsed.
+    for (const [way, claim] of [['M', mouse('claim')], ['K', press('c')]]) {
+      await open(page, way + 'LA');
+      await page.waitForSelector('.pill:has-text("Lapsed")');
+      await claim(way + 'LA');
+      await reaches(way + 'LA', task => task.lease?.holder.id.endsWith(':web'));
+    }
     // Evict.
     await open(page, 'MEV');
     await page.click('#evict summary');
@@ -248,6 +257,9 @@ const scenes = {
     await reaches('KAP', task => task.status === 'completed');
     await mouse('reject', () => page.fill('#remark', 'The tests are missing'))('MRE');
     await reaches('MRE', task => task.status === 'pending');
+    // The remark is where the task stands, and in its history.
+    await page.waitForSelector('#why ~ .remark:has-text("The tests are missing")');
+    await page.waitForSelector('td .remark:has-text("The tests are missing")');
     await press('x')('KRE');
     await until('a remark is asked for', async () => /remark/.test(await said(page)));
     assert.equal(show('KRE').status, 'review');

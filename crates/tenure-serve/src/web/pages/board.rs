@@ -6,7 +6,9 @@ use tenure_core::board::{Attention, Board, Group, GroupBy, GroupId, Held, Query,
 use tenure_core::lease::LeaseState;
 use tenure_core::task::TaskStatus;
 
-use super::parts::{ago, hidden, hint, lease, pill, reasons, task_link, thousands, usage};
+use super::parts::{
+    ago, event_words, hidden, hint, holder, lease, pill, reasons, task_link, thousands, usage,
+};
 use super::{Around, Frame, ROWS, group_name, project_name};
 
 pub(super) fn page(around: &Around, query: &Query, board: &Board) -> Markup {
@@ -74,7 +76,7 @@ fn attention_row(around: &Around, now: Timestamp, row: &Attention) -> Markup {
             span class={ "kind " (row.kind.label().replace(' ', "-")) } { (row.kind.label()) }
             span.text {
                 @if let Some(task) = &row.task {
-                    (task_link(around, &task.key, &task.key)) " " span.title { (task.title) } " "
+                    (task_link(around, &task.key, &task.key)) " " span.title { (task.title) } " · "
                 }
                 span.dim { (row.sentence) }
                 @if row.task.is_none() && !row.hints.is_empty() {
@@ -103,15 +105,14 @@ fn held_row(around: &Around, now: Timestamp, held: &Held) -> Markup {
             span.key { (task_link(around, &held.task.key, &held.task.key)) }
             span.title { (held.task.title) }
             span.by { (lease(now, &held.lease)) }
-            span.fence title="Fence" { "#" (held.lease.fence) }
-            span.more {
+            span.fence title="Rises with every claim; a write with an older one is refused" { "fence " (held.lease.fence) }
+            ul.more {
                 @if let Some(attempt) = &held.attempt {
-                    @if let Some(agent) = &attempt.agent { (agent) " " }
-                    span.dim { "on " (attempt.host) } " "
+                    li { @if let Some(agent) = &attempt.agent { (agent) " " } "on " (attempt.host) }
                 }
-                @if held.waiting > 0 { span.warn { (held.waiting) " waiting" } " " }
-                @if let Some(used) = &held.used { (usage(used)) " " }
-                @if let Some(event) = &held.last_event { span.dim { "last: " (event.kind.as_str()) " " (ago(now, event.at)) } }
+                @if held.waiting > 0 { li.warn { (held.waiting) " waiting" } }
+                @if let Some(used) = &held.used { li { (usage(used)) } }
+                @if let Some(event) = &held.last_event { li { (event_words(event)) " " (ago(now, event.at)) } }
             }
         }
     }
@@ -168,6 +169,8 @@ fn columns(around: &Around, query: &Query, board: &Board) -> Markup {
         div.columns #columns {
             @if board.project.total == 0 {
                 p.empty { "There are no tasks yet." }
+            } @else if shown.is_empty() {
+                p.empty { @if query.search.is_some() { "No task matches." } @else { "All tasks are finished." } }
             }
             @for group in shown { (column(around, query, board.now, group)) }
         }
@@ -186,7 +189,7 @@ fn column(around: &Around, query: &Query, now: Timestamp, group: &Group) -> Mark
                     @if group.tasks.as_ref().is_some_and(|tasks| tasks.is_uncounted) { "+" }
                 }
             }
-            @if let Some(holder) = &group.holder { p.dim { "Serial; " span.holder { (holder.id) } " works in it" } }
+            @if let Some(of) = &group.holder { p.dim { "Serial; " span.holder { (holder(of)) } " works in it" } }
             @if !group.blocked_by.is_empty() { p.dim { "Waits for " (group.blocked_by.join(", ")) } }
             @match &group.tasks {
                 None => p.dim { "Not shown" },

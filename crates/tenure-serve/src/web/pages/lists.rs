@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use tenure_core::board::{Board, EventLine, Page};
 use tenure_core::short_id::ShortIds;
 
-use super::parts::{ago, event, hidden, table, task_link, thousands};
+use super::parts::{ago, event, hidden, holder, table, task_link, thousands};
 use super::{Around, Frame, List, project_name};
 
 pub(super) fn page(around: &Around, list: List, board: &Board, events: &[EventLine]) -> Markup {
@@ -85,7 +85,7 @@ fn queue(board: &Board) -> Markup {
                 @for waiter in &board.queue.rows {
                     tr id={ "ticket-" (waiter.ticket) } {
                         td.number { (waiter.ticket) }
-                        td.holder { (waiter.holder.id) }
+                        td.holder { (holder(&waiter.holder)) }
                         td { (waiter.wish) @if waiter.review { span.dim { ", also in review" } } }
                         td { (ago(board.now, waiter.since)) }
                         td { (waiter.pid) " on " (waiter.host) }

@@ -6,6 +6,7 @@ use tenure_core::board::{EventLine, LeaseLine, TaskLine};
 use tenure_core::duration::format_rounded;
 use tenure_core::ending::Usage;
 use tenure_core::hints::Hint;
+use tenure_core::holder::{Holder, HolderKind};
 use tenure_core::lease::LeaseState;
 use tenure_core::short_id::ShortIds;
 use tenure_core::task::TaskStatus;
@@ -39,10 +40,19 @@ pub(super) fn at(at: Timestamp) -> Markup {
     html! { time datetime=(at.to_seconds()) data-at { (at.to_seconds()) } }
 }
 
+/// `bob`, or `runner 5f0c1d2e`.
+pub(super) fn holder(holder: &Holder) -> String {
+    let id = ShortIds::of([]).show(&holder.id);
+    match holder.kind {
+        HolderKind::Runner => format!("runner {id}"),
+        HolderKind::Agent | HolderKind::Person => id.to_owned(),
+    }
+}
+
 /// The holder of a lease, since when, and until when.
 pub(super) fn lease(now: Timestamp, lease: &LeaseLine) -> Markup {
     html! {
-        span.holder title=(lease.holder) { (lease.holder.id) }
+        span.holder title=(lease.holder) { (holder(&lease.holder)) }
         @if lease.state == LeaseState::Live {
             " " span.dim { "for " (format_rounded(now.since(lease.acquired_at))) ", ends " (ago(now, lease.expires_at)) }
         } @else {
@@ -120,9 +130,18 @@ pub(super) fn event(
         td.what {
             @if let (Some(from), Some(to)) = (event.from, event.to) { (from.label()) " → " (to.label()) " " }
             @if let Some(fence) = event.fence { span.dim { "fence " (fence) } " " }
-            @if let Some(what) = &event.what { (what) }
+            @if let Some(what) = &event.what { (what) " " }
+            @if let Some(remark) = &event.remark { span.remark.clamp title=(remark) { (remark) } }
         }
         td.holder { (ids.show(&event.actor)) }
+    }
+}
+
+/// The last event in words: the change of the status, or `lease acquired`.
+pub(super) fn event_words(event: &EventLine) -> String {
+    match (event.from, event.to) {
+        (Some(from), Some(to)) => format!("{} → {}", from.label(), to.label()),
+        _ => event.kind.as_str().replace(['.', '_'], " "),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use tenure_core::board::TaskLine;
+use tenure_core::duration::format_rounded;
 use tenure_core::lease::{Attempt, AttemptState, LeaseState};
 use tenure_core::short_id::ShortIds;
 use tenure_core::task::{MAX_PRIORITY, TaskStatus};
@@ -26,7 +27,13 @@ pub(super) fn page(around: &Around, page: &TaskPage) -> Markup {
             @if let Some(csrf) = around.may_change() { (verbs(around, csrf, page)) }
             div.two {
                 div {
-                    section aria-labelledby="why" { h2 #why { "Where it stands" } (reasons(&page.detail.reasons)) }
+                    section aria-labelledby="why" {
+                        h2 #why { "Where it stands" }
+                        (reasons(&page.detail.reasons))
+                        @if let Some((by, remark)) = page.detail.remark() {
+                            div.prose.remark { (remark) " " span.dim { "(" (ShortIds::of([]).show(by)) ")" } }
+                        }
+                    }
                     @if !task.description.is_empty() {
                         section aria-labelledby="description" { h2 #description { "Description" } div.prose { (task.description) } }
                     }
@@ -49,10 +56,12 @@ fn verbs(around: &Around, csrf: &str, page: &TaskPage) -> Markup {
     let to = |verb: &str| format!("/p/{}/do/{verb}", around.project.as_deref().unwrap_or_default());
     let back = format!("/p/{}/t/{}", around.project.as_deref().unwrap_or_default(), line.key);
     let is_held = line.lease.as_ref().is_some_and(|lease| lease.state == LeaseState::Live);
+    // A lapsed lease can be taken over.
+    let is_open = matches!(line.status, TaskStatus::Pending | TaskStatus::InProgress | TaskStatus::Review);
     let all = [
         ("approve", "Approve", "a", line.status == TaskStatus::Review),
         ("reject", "Reject", "x", matches!(line.status, TaskStatus::Review | TaskStatus::Completed)),
-        ("claim", "Claim", "c", matches!(line.status, TaskStatus::Pending | TaskStatus::Review) && !is_held),
+        ("claim", "Claim", "c", is_open && !is_held),
         ("release", "Release", "r", page.is_mine),
         ("retry", "Retry", "t", matches!(line.status, TaskStatus::Failed | TaskStatus::Skipped)),
         ("skip", "Skip", "s", !line.status.is_finished() && !is_held),
@@ -130,7 +139,7 @@ fn facts(page: &TaskPage) -> Markup {
                 @if !line.labels.is_empty() { dt { "Labels" } dd { @for label in &line.labels { span.label { (label) } " " } } }
                 @if let Some((pid, host)) = line.lease.as_ref().and_then(|lease| lease.process.as_ref()) { dt { "Process" } dd { (pid) " on " (host) } }
                 @if let Some(held) = &line.lease { dt { "Last heartbeat" } dd { (ago(page.now, held.heartbeat_at)) } }
-                dt { "Attempts" } dd { (task.attempts) }
+                @if task.attempts > 0 { dt { "Failed attempts" } dd { (task.attempts) } }
                 @if task.rejections > 0 { dt { "Rejections" } dd { (task.rejections) } }
                 @if let Some(used) = &page.detail.used { dt { "Used" } dd { (usage(used)) } }
                 dt { "Created" } dd { (ago(page.now, task.created_at)) }
@@ -144,12 +153,12 @@ fn facts(page: &TaskPage) -> Markup {
 fn log(log: &AttemptLog) -> Markup {
     let (note, entries, is_live) = match log {
         AttemptLog::None => return html! {},
-        AttemptLog::Unreadable(why) => (Some(why.as_str()), &[][..], false),
-        AttemptLog::Lines { entries, is_cut, is_live } => (
-            is_cut.then_some("Earlier lines are not shown; `tenure tasks logs` prints them all."),
-            &entries[..],
-            *is_live,
-        ),
+        AttemptLog::Unreadable(why) => (Some(html! { (why) }), &[][..], false),
+        AttemptLog::Lines { entries, is_cut, is_live } => {
+            let note =
+                html! { "Earlier lines are not shown; " code { "tenure tasks logs" } " prints them all." };
+            (is_cut.then_some(note), &entries[..], *is_live)
+        }
     };
     html! {
         section aria-labelledby="log-title" {
@@ -185,7 +194,7 @@ fn attempts(page: &TaskPage) -> Markup {
                 td.number { (number) }
                 td { (attempt.agent.as_deref().unwrap_or("-")) }
                 td { (ago(page.now, attempt.started_at)) }
-                td { @match attempt.ended_at { Some(ended) => (tenure_core::duration::format_rounded(ended.since(attempt.started_at))), None => "running" } }
+                td { (format_rounded(attempt.ended_at.unwrap_or(page.now).since(attempt.started_at))) }
                 td class=[is_bad.then_some("warn")] { (ending) }
                 td { @if let Some(used) = attempt.run.as_ref().and_then(|run| run.usage.as_ref()) { (usage(used)) } }
                 td.what { span.clamp title=[attempt.reason.as_deref()] { (attempt.reason.as_deref().unwrap_or_default()) } }

@@ -3,9 +3,10 @@
 
 use tenure_core::Timestamp;
 use tenure_core::board::{
-    Board, GroupBy, Held, LeaseLine, Page, Parked, ProjectHead, Query, RunningAttempt, TaskDetail, TaskLine,
-    Waiting,
+    Board, EventLine, GroupBy, Held, LeaseLine, Page, Parked, ProjectHead, Query, RunningAttempt, TaskDetail,
+    TaskLine, Waiting,
 };
+use tenure_core::event::EventKind;
 use tenure_core::holder::Holder;
 use tenure_core::id::{Fence, LeaseId, TaskId};
 use tenure_core::lease::LeaseState;
@@ -54,6 +55,23 @@ fn lease() -> LeaseLine {
     }
 }
 
+fn failure() -> EventLine {
+    EventLine {
+        seq: 1,
+        at: at(1),
+        kind: EventKind::TaskStatus,
+        actor: HOSTILE.to_owned(),
+        task: Some(TaskId::new("0197")),
+        subject: "T1".to_owned(),
+        title: None,
+        from: Some(TaskStatus::InProgress),
+        to: Some(TaskStatus::Failed),
+        fence: None,
+        what: None,
+        remark: Some(HOSTILE.to_owned()),
+    }
+}
+
 fn whole_board() -> Board {
     let attempt = RunningAttempt {
         agent: Some(HOSTILE.to_owned()),
@@ -68,7 +86,7 @@ fn whole_board() -> Board {
         waiting: 1,
         attempt: Some(attempt),
         used: None,
-        last_event: None,
+        last_event: Some(failure()),
     };
     let waiting = Waiting {
         ticket: 1,
@@ -115,7 +133,7 @@ fn no_text_becomes_markup_on_any_page() {
         task: stored.stored(None, at(1)),
         line: line(),
         reasons: whole.reasons.clone(),
-        history: Vec::new(),
+        history: vec![failure()],
         attempts: Vec::new(),
         used: None,
         messages: Vec::new(),
@@ -131,7 +149,7 @@ fn no_text_becomes_markup_on_any_page() {
         hint: Some(HOSTILE.to_owned()),
     };
     let mut pages = vec![board::page(&around, &query, &whole), task::page(&around, &page)];
-    pages.extend(List::ALL.map(|list| lists::page(&around, list, &whole, &[])));
+    pages.extend(List::ALL.map(|list| lists::page(&around, list, &whole, &[failure()])));
     for summary in [
         ProjectSummary::Closed,
         ProjectSummary::Unreachable(HOSTILE.to_owned()),

@@ -87,6 +87,11 @@ impl Areas {
             .collect()
     }
 
+    /// The tab that is seen: a project with a column of its own has none.
+    pub(super) fn shown_tab(&self, chosen: Tab) -> Tab {
+        if chosen == Tab::Project && self.project.is_some() { Tab::Info } else { chosen }
+    }
+
     pub(super) fn spot(&self, column: u16, row: u16) -> Option<Spot> {
         let at = Position::new(column, row);
         for pane in Pane::ALL {

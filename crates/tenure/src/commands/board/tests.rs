@@ -194,6 +194,62 @@ fn the_help_fits_into_a_small_terminal() {
 }
 
 #[test]
+fn a_wide_character_beside_the_help_does_not_cover_its_frame() {
+    let (f, mut state) = (shop(), me());
+    press(&f, &mut state, "?");
+    // One of two neighbouring columns of such titles is the one before the frame.
+    for indent in ["", "."] {
+        f.edit(
+            "F006",
+            &TaskEdit { title: Some(format!("{indent}{}", "日本語".repeat(9))), ..TaskEdit::default() },
+        );
+        let scene = scene(&f, &mut state);
+        let screen = drawn(SMALL, &scene, &state, true);
+        let left = (0..SMALL.width).find(|x| screen[(*x, 0)].symbol() == "┌").unwrap();
+        for y in 0..SMALL.height {
+            let before = screen[(left - 1, y)].symbol();
+            assert!(unicode_width::UnicodeWidthStr::width(before) < 2, "{before} in line {y}");
+        }
+    }
+}
+
+#[test]
+fn a_project_with_a_column_of_its_own_is_not_shown_twice() {
+    let (f, mut state) = (shop(), me());
+    press(&f, &mut state, "p");
+    for (size, times) in [(SMALL, 1), (LARGE, 1)] {
+        let screen = shown(size, &f, &mut state);
+        assert_eq!(screen.matches("none is running").count(), times, "{screen}");
+    }
+    assert!(shown(LARGE, &f, &mut state).contains("changed"), "the selected task is shown instead");
+}
+
+#[test]
+fn the_selected_row_has_one_look() {
+    let (f, mut state) = (shop(), me());
+    press(&f, &mut state, "2");
+    let scene = scene(&f, &mut state);
+    let screen = drawn(SMALL, &scene, &state, true);
+    let areas = Areas::of(SMALL);
+    let area = areas.panes[Pane::Held.index()];
+    for x in area.x..area.right() {
+        let cell = &screen[(x, area.y + 1)];
+        assert_eq!((cell.fg, cell.modifier), (Color::Reset, Modifier::REVERSED), "column {x}");
+    }
+}
+
+#[test]
+fn the_remark_of_the_last_change_is_shown_with_the_task() {
+    let (f, mut state) = (shop(), me());
+    let ann = f.bare("ann");
+    f.claim(&ann, "F004").unwrap();
+    f.finish(&ann, "F004", Finish::Fail("The tests need a token")).unwrap();
+    press(&f, &mut state, "/F004\nj");
+    let screen = shown(SMALL, &f, &mut state);
+    assert!(screen.contains("remark    The tests need a token (ann)"), "{screen}");
+}
+
+#[test]
 fn a_terminal_of_any_size_can_be_drawn() {
     let f = shop();
     let mut state = me();
@@ -396,6 +452,10 @@ fn the_filter_groups_and_finished_tasks_change_what_is_read() {
     assert_eq!(state.query.search.as_deref(), Some("cart"));
     let screen = shown(SMALL, &f, &mut state);
     assert!(screen.contains("F003") && !screen.contains("F004"), "{screen}");
+    assert!(!screen.contains("No section"), "{screen}");
+    press(&f, &mut state, "/zz\n");
+    let screen = shown(SMALL, &f, &mut state);
+    assert!(screen.contains("no task matches"), "{screen}");
     assert_eq!(press(&f, &mut state, "\u{1b}"), Some(Action::Read));
     assert_eq!(state.query.search, None);
     assert!(!shown(LARGE, &f, &mut state).contains("✓ F007"));

@@ -6,6 +6,7 @@ use ratatui_core::text::{Line, Span};
 use tenure_core::board::{EventLine, Held, TaskDetail};
 use tenure_core::hints::Hint;
 use tenure_core::lease::{Attempt, AttemptState, LeaseState};
+use tenure_core::short_id::ShortIds;
 use tenure_core::{Timestamp, wire};
 use tenure_runner::transcript::EntryKind;
 
@@ -27,8 +28,9 @@ pub(super) fn draw(
 ) -> usize {
     let area = areas.detail;
     let width = usize::from(area.width).saturating_sub(1);
+    let chosen = areas.shown_tab(state.tab);
     for (tab, place) in areas.tabs() {
-        let is_chosen = tab == state.tab;
+        let is_chosen = tab == chosen;
         let mut span = look
             .span(if is_chosen { Tone::Bold } else { Tone::Dim }, format!(" {}:{} ", tab.key(), tab.label()));
         if is_chosen {
@@ -37,7 +39,7 @@ pub(super) fn draw(
         frame.buffer_mut().set_line(place.x, place.y, &Line::from(span), place.width);
     }
     let inner = below_title(area);
-    let lines = match state.tab {
+    let lines = match chosen {
         Tab::Info => info(scene, state, look, now, width),
         Tab::Output => output(scene, look, width),
         Tab::History => history(scene, look, now, width),
@@ -46,7 +48,7 @@ pub(super) fn draw(
     let height = usize::from(inner.height);
     let furthest = lines.len().saturating_sub(height);
     let scroll = state.scroll.min(furthest);
-    let top = if is_from_end(state.tab) { furthest - scroll } else { scroll };
+    let top = if is_from_end(chosen) { furthest - scroll } else { scroll };
     let shown: Vec<Line<'_>> = lines.into_iter().skip(top).take(height).map(indented).collect();
     put(frame, inner, &shown);
     furthest
@@ -188,6 +190,9 @@ fn task_info(detail: &TaskDetail, look: &Look, now: Timestamp, width: usize) -> 
     for attempt in detail.attempts.iter().take(3) {
         add("attempt", &attempt_words(attempt, now));
     }
+    if let Some((by, remark)) = detail.remark() {
+        add("remark", &format!("{remark} ({})", ShortIds::of([]).show(by)));
+    }
     lines.push(Line::default());
     for reason in &detail.reasons {
         lines.extend(look.wrapped(Tone::Warn, &reason.sentence, 0, width));
@@ -268,7 +273,7 @@ pub(super) fn event_lines(
     let ago = age(now, event.at);
     let mut what = event.kind.as_str().to_owned();
     if let (Some(from), Some(to)) = (event.from, event.to) {
-        what = format!("{from} → {to}");
+        what = format!("{} → {}", from.label(), to.label());
     }
     if let Some(subject) = subject.filter(|subject| !subject.is_empty()) {
         what = format!("{subject} {what}");
@@ -279,7 +284,7 @@ pub(super) fn event_lines(
     let room = width.saturating_sub(6);
     let what = short(&what, room);
     let used = unicode_width::UnicodeWidthStr::width(what.as_str());
-    let by = short(&format!(" {}", event.actor), room.saturating_sub(used));
+    let by = short(&format!(" {}", ShortIds::of([]).show(&event.actor)), room.saturating_sub(used));
     let mut lines = vec![Line::from(vec![
         look.span(Tone::Dim, format!("{ago:>4}  ")),
         Span::raw(what),

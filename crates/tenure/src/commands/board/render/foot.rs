@@ -117,6 +117,14 @@ pub(super) fn help(frame: &mut Frame<'_>, screen: Rect, look: &Look) {
     for position in area.positions() {
         frame.buffer_mut()[position].reset();
     }
+    // Half of a wide character before the frame would cover it.
+    for y in area.y..area.bottom() {
+        if let Some(before) = area.x.checked_sub(1).and_then(|x| frame.buffer_mut().cell_mut((x, y)))
+            && before.symbol().width() > 1
+        {
+            before.set_symbol(" ");
+        }
+    }
     let inner = usize::from(width).saturating_sub(4);
     let edge = |left: &str, right: &str| {
         Line::from(look.span(Tone::Bold, format!("{left}{}{right}", "─".repeat(inner + 2))))

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use ratatui_core::layout::Rect;
-use ratatui_core::style::Modifier;
+use ratatui_core::style::{Modifier, Style};
 use ratatui_core::terminal::Frame;
 use ratatui_core::text::{Line, Span};
 use tenure_core::board::{Attention, AttentionKind, Group, Held, TaskLine, Waiting};
@@ -39,6 +39,10 @@ pub(super) fn draw(
             // The padding makes the whole row visible as selected.
             let used: usize = line.width();
             line.push_span(Span::raw(" ".repeat(width.saturating_sub(used))));
+            // Colours and dim text would make a patchwork of it.
+            for span in &mut line.spans {
+                span.style = Style::new();
+            }
             line.style = line.style.add_modifier(Modifier::REVERSED);
         }
         lines.push(line);
