@@ -136,7 +136,7 @@ fn a_client_that_timed_out_waiting_for_a_turn_can_continue_later() {
         Ok([write, claim_next(second, "a").unwrap_err()])
     });
     for refusal in refusals.unwrap() {
-        assert!(refusal.to_string().contains("keeps the project locked"), "{refusal}");
+        assert!(refusal.to_string().contains("the project is locked by another program"), "{refusal}");
     }
     assert!(claim_next(&second, "a").unwrap().is_some());
 }
