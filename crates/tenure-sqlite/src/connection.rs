@@ -89,8 +89,14 @@ impl SqliteStore {
 
     fn open_with(path: &Path, options: OpenOptions, extra: OpenFlags) -> Result<Self> {
         check_readable(path, extra.contains(OpenFlags::SQLITE_OPEN_CREATE))?;
-        let kind = filesystem::check(path.parent().unwrap_or(path))?;
         let file = KnownFile::at(path).map_err(|e| io_error(&e, "inspect", path))?;
+        // SQLite opens the log when it first reads. If the file was replaced before that, it fails for a reason that does not tell.
+        Self::open_file(&file, options, extra).map_err(|error| in_place(&file).err().unwrap_or(error))
+    }
+
+    fn open_file(file: &KnownFile, options: OpenOptions, extra: OpenFlags) -> Result<Self> {
+        let path = file.path();
+        let kind = filesystem::check(path.parent().unwrap_or(path))?;
         let home = identity::home_of(path)?;
         let access = if options.read_only {
             OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -139,7 +145,7 @@ impl SqliteStore {
             options,
             synchronous: RefCell::new(Durability::Power),
             kind,
-            file,
+            file: file.clone(),
             home,
             identity,
         })
@@ -254,10 +260,7 @@ impl SqliteStore {
 
     /// Refuses to continue with a file that was deleted or replaced, because changes to it would be lost.
     fn check_in_place(&self) -> Result<()> {
-        match self.file.presence() {
-            Presence::InPlace => Ok(()),
-            lost => Err(Error::StoreReplaced { path: self.path.clone(), deleted: lost == Presence::Deleted }),
-        }
+        in_place(&self.file)
     }
 
     /// Records the home and the boot in which the store is changed, if they are new. Returns the identity to remember
@@ -352,6 +355,16 @@ impl Transaction<'_> {
     /// Runs a statement that returns no rows, and returns how many it changed.
     pub(crate) fn change(&self, sql: &str, values: &[&dyn ToSql]) -> Result<usize> {
         self.conn.prepare_cached(sql).and_then(|mut s| s.execute(values)).map_err(|e| sql_error(&e))
+    }
+}
+
+/// An error if the file was deleted or replaced.
+fn in_place(file: &KnownFile) -> Result<()> {
+    match file.presence() {
+        Presence::InPlace => Ok(()),
+        lost => {
+            Err(Error::StoreReplaced { path: file.path().to_owned(), deleted: lost == Presence::Deleted })
+        }
     }
 }
 

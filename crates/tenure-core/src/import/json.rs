@@ -32,7 +32,7 @@ pub(super) fn parse(text: &str) -> Result<Import, ImportError> {
         match value_of(piece.get(), Format::Json, line)? {
             Value::Object(fields) => read_task(fields, line, &mut by_id, &mut into),
             _ => {
-                into.refuse(line, ProblemKind::WrongType { field: "task".to_owned(), expected: "an object" })
+                into.refuse(line, ProblemKind::WrongType { field: "task".to_owned(), expected: "an object" });
             }
         }
     }
