@@ -18,7 +18,10 @@ pub(super) fn parse(text: &str) -> Result<Import, ImportError> {
         match value_of(piece.get(), Format::Github, line)? {
             Value::Object(fields) => read_issue(fields, line, &mut into),
             _ => {
-                into.refuse(line, ProblemKind::WrongType { field: "issue".to_owned(), expected: "an object" });
+                into.refuse(
+                    line,
+                    ProblemKind::WrongType { field: "issue".to_owned(), expected: "an object" },
+                );
             }
         }
     }
