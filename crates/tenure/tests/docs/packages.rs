@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
-use tenure_testkit::cli::skip;
 
 use super::root;
 
@@ -114,7 +113,7 @@ fn a_program_with_the_build_script_can_be_linked_statically() {
             .output()
             .unwrap();
         if String::from_utf8_lossy(&built.stderr).contains("cannot find -lc") {
-            return skip("there is no static C library");
+            return tenure_testkit::cli::skip("there is no static C library");
         }
         assert!(built.status.success(), "{flags:?}: {built:?}");
         let program = tree.join("target").join(&target).join("release/small");
