@@ -22,6 +22,7 @@ use crate::gate::Gate;
 use crate::handle::Handle;
 use crate::identity::{self, Boot, HomeCheck, Identity};
 use crate::integrity;
+use crate::log::{self, Log};
 use crate::migrate;
 use crate::open_mark::OpenMark;
 use crate::rows::SET_STATUS;
@@ -107,6 +108,7 @@ impl SqliteStore {
         // With NOFOLLOW, SQLite accepts no symbolic link in any part of the path. Links in the folder are up to the
         // caller, so they are resolved first.
         let real = real_folder(path)?;
+        let has_new_log = !options.read_only && log::is_new(path);
         let conn = Connection::open_with_flags(&real, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)
             .map_err(|e| cannot_open(&e, path))?;
         distrust(&conn)?;
@@ -130,14 +132,17 @@ impl SqliteStore {
                 "the database has an older schema; to migrate it, run a command that writes",
             ));
         }
+        if has_new_log && version > 0 {
+            log::keep_name(path);
+        }
         if version < migrate::LATEST {
             migrate::migrate(&conn, &gate)?;
         }
         conn.busy_timeout(options.patience).map_err(|e| sql_error(&e))?;
         let identity = Identity::read(&conn)?.with_clock(&conn, options.clock.as_ref())?;
         let identity = RefCell::new(identity);
-        let mark = (!options.read_only).then(|| OpenMark::set(path));
-        let conn = Handle::new(conn, path, mark);
+        let log = (!options.read_only).then(|| (Log::of(file), OpenMark::set(path)));
+        let conn = Handle::new(conn, log);
         Ok(Self {
             conn,
             path: path.to_owned(),

@@ -64,6 +64,7 @@ mod gate;
 mod handle;
 mod identity;
 mod integrity;
+mod log;
 mod migrate;
 mod open_mark;
 mod ready;

@@ -3,6 +3,7 @@
 //! Until the first release the first file is edited in place. `tenure-testkit/tests/released_schemas.rs` opens a stored
 //! database of every schema.
 
+use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -13,6 +14,7 @@ use tenure_core::{Error, Result};
 
 use crate::error::sql_error;
 use crate::gate::Gate;
+use crate::log;
 
 const MIGRATIONS: [&str; 1] = [include_str!("../schema/001.sql")];
 
@@ -98,6 +100,7 @@ fn migrate_with(conn: &Connection, gate: &Gate, migrations: &[&str]) -> Result<(
         refuse_foreign(conn)?;
         // Persistent, and impossible inside a transaction.
         conn.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(|e| sql_error(&e))?;
+        conn.path().into_iter().for_each(|path| log::keep_name(Path::new(path)));
     }
     conn.execute_batch("BEGIN IMMEDIATE").map_err(|e| sql_error(&e))?;
     let outcome = migrate_inside(conn, migrations);

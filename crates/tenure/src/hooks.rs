@@ -17,6 +17,7 @@ use crate::env::Env;
 use crate::interrupt::Interrupts;
 use crate::layers::ConfigReader;
 use crate::project::ProjectPaths;
+use crate::sys;
 
 /// Selects the events of a change, inside the transaction of the change.
 pub(crate) fn filter<'o>(app: &App<'o>, open: &'o Open<'_>) -> HookFilter<'o> {
@@ -130,6 +131,7 @@ impl HookProject {
         root: &'s Path,
         env: &'s Env,
     ) -> HookEnvironment<'s> {
+        sys::resolve_names_without_modules();
         HookEnvironment {
             root,
             project: &self.payload,

@@ -73,6 +73,7 @@ impl Source {
         config: &Config,
         options: tenure_sqlite::OpenOptions,
     ) -> Result<Self> {
+        sys::resolve_names_without_modules();
         Ok(Self::Postgres {
             address: Box::new(Address::parse(url, around)?),
             project: config.project.id.map(|id| id.to_string()),
@@ -96,6 +97,7 @@ impl Source {
         options: tenure_sqlite::OpenOptions,
     ) -> Result<Self> {
         let Some(project) = project else { return Ok(Self::Sqlite { path: store.into(), options }) };
+        sys::resolve_names_without_modules();
         Ok(Self::Postgres {
             address: Box::new(Address::parse(&store.to_string_lossy(), &surroundings(env))?),
             project: Some(project.to_owned()),

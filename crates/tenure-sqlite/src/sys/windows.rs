@@ -22,3 +22,14 @@ pub(crate) fn private_folder() -> DirBuilder {
 pub(crate) fn make_private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
+
+/// A folder cannot be synced.
+#[expect(clippy::unnecessary_wraps, reason = "the same signature as on Unix")]
+pub(crate) fn sync_folder(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Not known.
+pub(crate) fn is_open_here_only(_shared_memory: &Path) -> bool {
+    false
+}

@@ -31,3 +31,35 @@ pub(crate) const OPENER: &str = "xdg-open";
 /// Whether all usual browsers resolve the names below `localhost` by themselves.
 #[cfg(feature = "web")]
 pub(crate) const BROWSERS_KNOW_LOCALHOST: bool = true;
+
+/// Lets names be resolved only from `/etc/hosts` and by DNS, and users only from `/etc/passwd`, if the C library is part of the program.
+/// It would otherwise load the modules that `/etc/nsswitch.conf` names from the system, which fit only the system's own C library.
+pub(crate) fn resolve_names_without_modules() {
+    #[cfg(static_libc)]
+    static_libc::resolve_names_without_modules();
+}
+
+#[cfg(static_libc)]
+mod static_libc {
+    use std::ffi::{c_char, c_int};
+    use std::sync::Once;
+
+    #[expect(unsafe_code, reason = "glibc has this function, and the crate `libc` does not")]
+    unsafe extern "C" {
+        fn __nss_configure_lookup(database: *const c_char, services: *const c_char) -> c_int;
+    }
+
+    pub(super) fn resolve_names_without_modules() {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| {
+            for (database, services) in [(c"hosts", c"files dns"), (c"passwd", c"files")] {
+                #[expect(
+                    unsafe_code,
+                    reason = "both are static strings; the function takes a lock of the library"
+                )]
+                // If it fails, the modules are used.
+                let _ = unsafe { __nss_configure_lookup(database.as_ptr(), services.as_ptr()) };
+            }
+        });
+    }
+}

@@ -21,3 +21,6 @@ pub(crate) const OPENER: &str = "open";
 /// Whether all usual browsers resolve the names below `localhost` by themselves.
 #[cfg(feature = "web")]
 pub(crate) const BROWSERS_KNOW_LOCALHOST: bool = false;
+
+/// Nothing to do: the C library is the system's.
+pub(crate) fn resolve_names_without_modules() {}

@@ -51,6 +51,8 @@ mod sessions;
 mod setup;
 mod status;
 mod supervised;
+#[cfg(target_os = "linux")]
+mod syncs;
 mod tables;
 mod tasks;
 mod trust;
