@@ -34,6 +34,7 @@ mod heartbeat;
 pub mod hooks;
 mod input;
 pub mod jobs;
+mod known_processes;
 mod log_reader;
 mod log_watch;
 mod outage;
@@ -65,6 +66,7 @@ pub use heartbeat::{
     HeartbeatStep, HeartbeatStore, LeaseLoss, OpenStore, Renew, RenewTask, Renewal, Schedule, drain_doorbell,
     renew_every, request_patience,
 };
+pub use known_processes::KnownProcesses;
 pub use log_reader::LogReader;
 pub use log_watch::LogWatch;
 pub use outage::Outage;

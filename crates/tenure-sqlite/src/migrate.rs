@@ -100,6 +100,8 @@ fn migrate_with(conn: &Connection, gate: &Gate, migrations: &[&str]) -> Result<(
         refuse_foreign(conn)?;
         // Persistent, and impossible inside a transaction.
         conn.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(|e| sql_error(&e))?;
+        // The first read creates the log.
+        user_version(conn)?;
         conn.path().into_iter().for_each(|path| log::keep_name(Path::new(path)));
     }
     conn.execute_batch("BEGIN IMMEDIATE").map_err(|e| sql_error(&e))?;

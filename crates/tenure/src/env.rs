@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tenure_core::holder::{Incarnation, Judge, ProcessIdentity, ThisMachine};
 use tenure_core::id::{Ids, RandomIds};
 use tenure_core::{Clock, SystemClock};
+use tenure_runner::KnownProcesses;
 
 use crate::sys;
 
@@ -44,7 +45,7 @@ impl Env {
             hostname: tenure_lock::hostname(),
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
-            judge: Arc::new(ThisMachine),
+            judge: Arc::new(KnownProcesses::new(ThisMachine)),
             vars,
         }
     }

@@ -11,7 +11,7 @@ use tenure_core::error::{Locked, ReservedWork, TaskName};
 use tenure_core::holder::{Caller, Holder, Incarnation, Judge, Liveness};
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::kernel::{self, Grant, Terms, Verdict};
-use tenure_core::lease::{LeaseState, Resource, ResourceKind, Ticket};
+use tenure_core::lease::{Lease, LeaseState, Resource, ResourceKind, Ticket};
 use tenure_core::rules::{Seen, check_seen};
 use tenure_core::store::{ClaimHint, ClaimTarget, Durability, LeaseFilter, StoreHint, Tx, View};
 use tenure_core::{Context, Error, Timestamp, reference};
@@ -183,15 +183,19 @@ fn acquire_or_wait(
     let patience = app.global.timeout.map_or(patience, |limit| patience.min(limit));
     let begun = Instant::now();
     let deadline = begun + patience;
-    let interrupts = Interrupts::listen().map_err(Report::from)?;
-    let doorbell = open.store.doorbell(app.env);
+    // Those of an earlier wait in this process.
+    let kept = app.wait_handles.pop();
+    let (interrupts, doorbell) = match kept {
+        Some(handles) => handles,
+        None => (Interrupts::listen().map_err(Report::from)?, open.store.doorbell(app.env)),
+    };
     let me = Incarnation::current();
     // The preceding waiter may die after its doorbell was rung and before it claims the task. Then no process would ring
     // this one, so the preceding waiter is watched like the holder. New tickets are added at the end, so none can come
     // between the two.
     let mut before = None;
     let mut bar = Bar::default();
-    let mut expects_refusal = is_held(open, request)?;
+    let mut expects_refusal = is_in_use(open, request)?;
     loop {
         if let Some(bell) = &doorbell {
             bell.silence();
@@ -341,17 +345,19 @@ pub(crate) fn try_and_queue(
     claim.transact(open, true, attempt)
 }
 
-/// Whether another claim of the task will probably be refused. Always false for a store on a server, which does
-/// not benefit from knowing it.
-fn is_held(open: &Open<'_>, request: &ClaimRequest) -> tenure_core::Result<bool> {
+/// Whether a claim of the task will probably be refused: it is held, or another process waits for it. Always false for a store on a server,
+/// which does not benefit from knowing it.
+fn is_in_use(open: &Open<'_>, request: &ClaimRequest) -> tenure_core::Result<bool> {
     let ClaimRequest::Task(task) = request else { return Ok(false) };
     if open.source.is_on_server() {
         return Ok(false);
     }
     open.read(|view| {
         let Some(name) = reference::task_by_id_or_key(view, task.id_or_key())? else { return Ok(false) };
-        let lease = view.open_lease(&Resource::task(&TaskId::new(name.id)))?;
-        Ok(lease.is_some_and(|lease| lease.state(view.now(), open.env.judge.as_ref()) == LeaseState::Live))
+        let task = Resource::task(&TaskId::new(name.id));
+        let lease = view.open_lease(&task)?;
+        let is_held = |lease: Lease| lease.state(view.now(), open.env.judge.as_ref()) == LeaseState::Live;
+        Ok(lease.is_some_and(is_held) || view.work_tickets()?.iter().any(|ticket| ticket.resource == task))
     })
 }
 

@@ -188,7 +188,6 @@ fn wait_and_pass(app: &mut App<'_>, key: &str, millis: &str) -> CommandResult<An
             Err(report) if report.code == ErrorCode::WaitTimeout => break,
             granted => drop(granted?),
         }
-        app.wait_handles.clear();
         open.write(|tx| {
             let name = reference::task(tx, key)?;
             kernel::finish(tx, &open.context(), &caller, &name, Finish::Release(None), false)
