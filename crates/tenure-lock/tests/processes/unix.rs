@@ -25,6 +25,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         outsiders::a_remote_looking_holder_is_refused_while_it_lives_and_afterwards,
         outsiders::a_read_only_directory_is_an_error_and_not_a_lock,
         outsiders::a_full_or_read_only_disk_is_an_error_and_leaves_nothing_that_blocks,
+        #[cfg(target_os = "linux")]
+        forks::a_child_never_has_the_identity_of_its_parent,
     ]
 }
 
@@ -42,6 +44,8 @@ pub(crate) fn play(role: &str, dir: &Path) -> bool {
         "lend-to-heir" => forks::hold_and_bequeath(dir),
         "heir" => forks::inherit(dir),
         "drop-in-child" => forks::drop_in_child(dir),
+        #[cfg(target_os = "linux")]
+        "clone-itself" => forks::clone_itself(),
         "fork-storm" => forks::fork_storm(dir),
         _ => return false,
     }
