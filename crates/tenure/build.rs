@@ -1,4 +1,5 @@
-//! How the release binary is linked on Linux: see `docs/decisions/0026-what-a-fast-start-is-worth.md`.
+//! How the release binary is linked on Linux: see `docs/decisions/0026-what-a-fast-start-is-worth.md` and, for the order of the
+//! functions, `docs/decisions/0029-called-functions-share-pages.md`.
 
 use std::env;
 use std::error::Error;
@@ -25,5 +26,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(env::var("OUT_DIR")?);
     std::fs::write(folder.join("libgcc_s.so"), "INPUT(-lgcc_eh -lgcc)\n")?;
     println!("cargo:rustc-link-search=native={}", folder.display());
+    if is("CARGO_CFG_TARGET_ARCH", "x86_64") && !has_own_linker() {
+        let order = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("link-order.ld");
+        println!("cargo:rerun-if-changed={}", order.display());
+        println!("cargo:rustc-link-arg-bins=-Wl,-T,{}", order.display());
+    }
     Ok(())
+}
+
+/// Whether the user has chosen a linker, which may be one without linker scripts, such as mold. GNU ld and LLD have them.
+fn has_own_linker() -> bool {
+    for name in ["RUSTC_LINKER", "CARGO_ENCODED_RUSTFLAGS"] {
+        println!("cargo:rerun-if-env-changed={name}");
+    }
+    env::var_os("RUSTC_LINKER").is_some()
+        || env::var("CARGO_ENCODED_RUSTFLAGS").is_ok_and(|flags| flags.contains("link"))
 }

@@ -34,8 +34,8 @@ mod worker;
 use libtest_mimic::Arguments;
 
 macro_rules! trials {
-    ($($(#[$condition:meta])? $module:ident :: $name:ident),* $(,)?) => {
-        vec![$($(#[$condition])? libtest_mimic::Trial::test(concat!(stringify!($module), "::", stringify!($name)), || {
+    ($($module:ident :: $name:ident),* $(,)?) => {
+        vec![$(libtest_mimic::Trial::test(concat!(stringify!($module), "::", stringify!($name)), || {
             crate::$module::$name();
             Ok(())
         })),*]
@@ -64,5 +64,7 @@ fn main() {
         exclusive::a_killed_holder_leaves_a_stale_lock_that_the_next_process_takes,
     ];
     trials.extend(unix::trials());
+    #[cfg(target_os = "linux")]
+    trials.extend(trials![forks::a_child_never_has_the_identity_of_its_parent]);
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

@@ -25,8 +25,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         outsiders::a_remote_looking_holder_is_refused_while_it_lives_and_afterwards,
         outsiders::a_read_only_directory_is_an_error_and_not_a_lock,
         outsiders::a_full_or_read_only_disk_is_an_error_and_leaves_nothing_that_blocks,
-        #[cfg(target_os = "linux")]
-        forks::a_child_never_has_the_identity_of_its_parent,
     ]
 }
 
