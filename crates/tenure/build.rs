@@ -1,4 +1,5 @@
-//! How the release binary is linked on Linux: see `docs/decisions/0026-what-a-fast-start-is-worth.md`.
+//! How the release binary is linked on Linux: see `docs/decisions/0026-what-a-fast-start-is-worth.md` and, for the order of the
+//! functions, `docs/decisions/0029-called-functions-share-pages.md`.
 
 use std::env;
 use std::error::Error;
@@ -40,6 +41,19 @@ fn main() -> Result<(), Box<dyn Error>> {
         // An earlier run may have written them.
         _ => scripts.iter().filter(|script| script.exists()).try_for_each(fs::remove_file)?,
     }
+    if has_own_linker() {
+        return Ok(());
+    }
+    // A panic ends this program without unwinding, and it has no symbols that a backtrace could show. The tables are an eighth of it.
+    let discard = folder.join("without-unwind-tables.ld");
+    let tables = "SECTIONS { /DISCARD/ : { *(.eh_frame) *(.gcc_except_table*) } } INSERT AFTER .text;\n";
+    fs::write(&discard, tables)?;
+    println!("cargo:rustc-link-arg-bins=-Wl,-T,{}", discard.display());
+    if is("CARGO_CFG_TARGET_ARCH", "x86_64") {
+        let order = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("link-order.ld");
+        println!("cargo:rerun-if-changed={}", order.display());
+        println!("cargo:rustc-link-arg-bins=-Wl,-T,{}", order.display());
+    }
     Ok(())
 }
 
@@ -56,4 +70,13 @@ fn static_libc() -> Option<[PathBuf; 2]> {
         Some(path).filter(|path| path.is_absolute() && Path::exists(path))
     };
     Some([find("libc.a")?, find("libm.a")?])
+}
+
+/// Whether the user has chosen a linker, which may be one without linker scripts, such as mold. GNU ld and LLD have them.
+fn has_own_linker() -> bool {
+    for name in ["RUSTC_LINKER", "CARGO_ENCODED_RUSTFLAGS"] {
+        println!("cargo:rerun-if-env-changed={name}");
+    }
+    env::var_os("RUSTC_LINKER").is_some()
+        || env::var("CARGO_ENCODED_RUSTFLAGS").is_ok_and(|flags| flags.contains("link"))
 }

@@ -83,7 +83,7 @@ fn main() {
     let held = CreateNew::acquire(&rival, kill_zero).unwrap();
     compared(
         "refuse",
-        20.0,
+        15.0,
         measure::refuse(folder, ROUNDS).unwrap(),
         median(SLOW_ROUNDS, || assert!(CreateNew::acquire(&rival, kill_zero).is_none())),
     );

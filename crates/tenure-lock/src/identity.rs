@@ -89,8 +89,8 @@ impl Host {
 impl ProcessIdentity {
     /// The calling process.
     ///
-    /// Only host and boot are cached. The other parts are read on every call, because a forked child inherits any
-    /// cache, and after a wrap-around of pids could even have the same pid.
+    /// Not cached in ordinary memory, except for host and boot: a forked child inherits that, and after a wrap-around of pids
+    /// could even have the same pid.
     pub fn current() -> Self {
         Self {
             host_id: host::host_id(),

@@ -9,10 +9,12 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags};
 use rustix::process::Pid;
 use rustix::time::ClockId;
 
@@ -70,6 +72,53 @@ pub(crate) fn boot_id() -> Option<String> {
 
 /// The pid namespace, combined with the time namespace if that has offsets, because start times include them.
 pub(crate) fn pid_namespace() -> u64 {
+    once_per_process(|own| &own.pid_namespace, read_pid_namespace)
+}
+
+/// `None` if it cannot be read.
+pub(crate) fn own_start_time() -> Option<u64> {
+    let read = || read_stat("/proc/self/stat").ok().flatten().map_or(0, |stat| stat.start_time);
+    Some(once_per_process(|own| &own.start_time, read)).filter(|time| *time != 0)
+}
+
+/// What procfs says about this process, which is slow to read. It does not change during its life, unless it enters another time
+/// namespace with `setns`, which [`boot_time_offset`] does not notice either. 0 means not known yet.
+struct Own {
+    start_time: AtomicU64,
+    pid_namespace: AtomicU64,
+}
+
+/// Reads a field of [`Own`] at its first use in this process. A result of 0 is not kept.
+fn once_per_process(field: impl Fn(&Own) -> &AtomicU64, read: impl Fn() -> u64) -> u64 {
+    static OWN: OnceLock<Option<&'static Own>> = OnceLock::new();
+    let Some(kept) = OWN.get_or_init(cleared_in_children).map(field) else { return read() };
+    match kept.load(Ordering::Relaxed) {
+        0 => {
+            let value = read();
+            kept.store(value, Ordering::Relaxed);
+            value
+        }
+        value => value,
+    }
+}
+
+/// Memory that the kernel fills with zeros in every child with its own memory, also in one created by a bare `clone` system
+/// call, whose pid may even be the same in another namespace. `None` before Linux 4.14.
+#[expect(unsafe_code, reason = "no other memory can be cleared by the kernel in a child")]
+fn cleared_in_children() -> Option<&'static Own> {
+    let (length, access) = (size_of::<Own>(), ProtFlags::READ | ProtFlags::WRITE);
+    // SAFETY: a new mapping, which overlaps no other and is never unmapped. It begins with zeros, which are a valid `Own`, and
+    // it is written only through atomics.
+    unsafe {
+        let start =
+            rustix::mm::mmap_anonymous(std::ptr::null_mut(), length, access, MapFlags::PRIVATE).ok()?;
+        // On failure, a page of address space that was never touched remains.
+        rustix::mm::madvise(start, length, Advice::LinuxWipeOnFork).ok()?;
+        Some(&*start.cast::<Own>())
+    }
+}
+
+fn read_pid_namespace() -> u64 {
     let inode = |path| rustix::fs::stat(path).map(|stat| stat.st_ino).ok();
     let Some(pid_ns) = inode("/proc/self/ns/pid") else {
         return 0;
@@ -80,14 +129,14 @@ pub(crate) fn pid_namespace() -> u64 {
     }
 }
 
-pub(crate) fn own_start_time() -> Option<u64> {
-    read_stat("/proc/self/stat").ok().flatten().map(|stat| stat.start_time)
-}
-
 pub(crate) fn probe(pid: u32) -> Probe {
     let Some(checked) = i32::try_from(pid).ok().filter(|pid| *pid > 0).and_then(Pid::from_raw) else {
         return Probe::Gone;
     };
+    // One call is enough for most of the dead.
+    if rustix::process::test_kill_process(checked) == Err(Errno::SRCH) {
+        return Probe::Gone;
+    }
     if procfs_is_ours() {
         match read_stat(&format!("/proc/{pid}/stat")) {
             Ok(Some(stat)) if stat.ended() => return Probe::Zombie,

@@ -6,9 +6,15 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use tenure_lock::{ExclusiveLock, Liveness, ResumeLockError, ResumeLockManager, is_process_running};
+#[cfg(target_os = "linux")]
+use tenure_lock::{ProcessIdentity, ProcessInfo};
 
+#[cfg(target_os = "linux")]
+use super::outsiders::{NEW_NAMESPACE, can_unshare};
 use super::roles::wait_for_end;
 use super::worker::{Worker, role, say, wait_until};
+#[cfg(target_os = "linux")]
+use super::worker::{role_under, tell_skipped};
 
 struct Orphan(u32);
 
@@ -120,6 +126,43 @@ pub(crate) fn forks_of_other_threads_do_not_keep_a_lock_that_is_just_being_taken
     println!("{} forks against {taken} locks: {kept} kept", children.len());
     assert_eq!(kept, 0);
     assert!(taken >= children.len(), "too few locks to show anything");
+}
+
+/// The children are created by a bare `clone`, which no fork handler notices. The second has the pid of its parent.
+#[cfg(target_os = "linux")]
+pub(crate) fn a_child_never_has_the_identity_of_its_parent() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, prefix) in [("a child", &[][..]), ("the first process of a namespace", NEW_NAMESPACE)] {
+        if !prefix.is_empty() && !can_unshare(prefix) {
+            tell_skipped("a_child_never_has_the_identity_of_its_parent", "unshare is not allowed here");
+            return;
+        }
+        let worker = Worker::start(role_under(prefix, "clone-itself", dir.path()));
+        let [parent, child]: [ProcessIdentity; 2] =
+            std::array::from_fn(|_| serde_json::from_str(&worker.line()).unwrap());
+        assert_ne!(parent.start_time, child.start_time, "{name}");
+        assert_eq!(parent.pid == child.pid, !prefix.is_empty(), "{name}");
+        assert_eq!(parent.pid_ns == child.pid_ns, prefix.is_empty(), "{name}");
+    }
+}
+
+/// Prints this process's identity and that of a child, which the first process of a namespace creates in another one.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "the C library has no function for a bare clone")]
+pub(crate) fn clone_itself() {
+    let me = ProcessIdentity::current();
+    wait_until("the next clock tick", || ProcessInfo::present_start_time() > me.start_time + 1);
+    let namespace = if me.pid == 1 { libc::CLONE_NEWPID } else { 0 };
+    say(&serde_json::to_string(&me).unwrap());
+    // SAFETY: like fork, with its own memory; this process has one thread.
+    let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD | namespace, 0, 0, 0, 0) };
+    assert!(child >= 0, "{}", std::io::Error::last_os_error());
+    if child == 0 {
+        say(&serde_json::to_string(&ProcessIdentity::current()).unwrap());
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(0) };
+    }
+    wait_for_end();
 }
 
 /// Holds a resume lock if `ours`, else a plain flock; then forks a child that only sleeps.

@@ -91,6 +91,22 @@ pub(crate) fn a_kill_at_every_system_call_needs_no_manual_cleanup() {
     }
 }
 
+pub(crate) fn a_process_reads_its_own_identity_from_procfs_only_once() {
+    if !can_trace() {
+        tell_skipped("a_process_reads_its_own_identity_from_procfs_only_once", "strace cannot trace here");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let trace = tempfile::NamedTempFile::new().unwrap();
+    let prefix = ["strace", "-qq", "-o", trace.path().to_str().unwrap()];
+    let mut command = role_under(&prefix, "twice-ours", dir.path());
+    assert!(command.stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap().success());
+    let text = std::fs::read_to_string(trace.path()).unwrap();
+    let (first, second) = text.split_once("\"ready").unwrap();
+    assert!(first.contains("\"/proc/self/stat\""), "{first}");
+    assert!(second.contains("job.lock") && !second.contains("\"/proc/"), "{second}");
+}
+
 pub(crate) fn can_trace() -> bool {
     let traced = Command::new("strace")
         .args(["-qq", "-o", "/dev/null", "-e", "inject=getppid:signal=KILL", "true"])

@@ -55,6 +55,7 @@ fn main() {
         races::the_harness_detects_the_create_new_algorithm_on_a_stale_lock,
         kills::a_kill_at_any_instant_needs_no_manual_cleanup,
         kills::a_kill_at_every_system_call_needs_no_manual_cleanup,
+        kills::a_process_reads_its_own_identity_from_procfs_only_once,
         kills::the_harness_detects_the_empty_file_of_the_create_new_algorithm,
         exclusive::eight_processes_on_a_stale_exclusive_lock_have_one_winner_each_round,
         exclusive::a_tool_that_overwrites_a_stale_lock_keeps_it_while_daemons_remove_stale_locks,
@@ -63,5 +64,7 @@ fn main() {
         exclusive::a_killed_holder_leaves_a_stale_lock_that_the_next_process_takes,
     ];
     trials.extend(unix::trials());
+    #[cfg(target_os = "linux")]
+    trials.extend(trials![forks::a_child_never_has_the_identity_of_its_parent]);
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

@@ -14,10 +14,10 @@ use tenure_lock::{
 use super::races::our_text;
 use super::worker::{Worker, role, role_under, say, tell_skipped, wait_until};
 
-const NEW_NAMESPACE: &[&str] = &["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
+pub(crate) const NEW_NAMESPACE: &[&str] = &["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
 const NEW_NAMESPACE_OLD_PROCFS: &[&str] = &["unshare", "--pid", "--fork", "--kill-child"];
 
-fn can_unshare(prefix: &[&str]) -> bool {
+pub(crate) fn can_unshare(prefix: &[&str]) -> bool {
     let mut command = Command::new(prefix[0]);
     command.args(&prefix[1..]).arg("true").stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())

@@ -52,6 +52,12 @@ pub(crate) fn play(role: &str) {
             manager.acquire("job").unwrap().release().unwrap();
             say("done");
         }
+        "twice-ours" => {
+            let manager = ResumeLockManager::new(&dir).unwrap();
+            manager.acquire("job").unwrap().release().unwrap();
+            say("ready");
+            manager.acquire("job").unwrap().release().unwrap();
+        }
         "once-skip" => {
             say("ready");
             assert!(!should_skip_database(&dir).skip);

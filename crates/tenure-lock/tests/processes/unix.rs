@@ -42,6 +42,8 @@ pub(crate) fn play(role: &str, dir: &Path) -> bool {
         "lend-to-heir" => forks::hold_and_bequeath(dir),
         "heir" => forks::inherit(dir),
         "drop-in-child" => forks::drop_in_child(dir),
+        #[cfg(target_os = "linux")]
+        "clone-itself" => forks::clone_itself(),
         "fork-storm" => forks::fork_storm(dir),
         _ => return false,
     }

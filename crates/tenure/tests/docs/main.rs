@@ -165,3 +165,31 @@ fn the_list_of_commands_matches_the_parser() {
         );
     }
 }
+
+/// A name as the compiler mangles it: segments with their lengths, then the hash, which the list replaces by a star.
+fn function_of_this_repository(pattern: &str) -> Option<&str> {
+    let (mut rest, mut segments) = (pattern.strip_prefix(".text._ZN")?, Vec::new());
+    while let Some(end) = rest.find(|c: char| !c.is_ascii_digit()).filter(|end| *end > 0) {
+        let (length, after) = rest.split_at(end);
+        let Some((segment, left)) = after.split_at_checked(length.parse().ok()?) else { break };
+        segments.push(segment);
+        rest = left;
+    }
+    let ours = segments.first().is_some_and(|first| first.starts_with("tenure"));
+    // Closures and instances have a `$` in their last segment.
+    segments.last().copied().filter(|last| ours && last.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
+}
+
+#[test]
+fn the_link_order_names_functions_that_exist() {
+    let list = std::fs::read_to_string(root().join("crates/tenure/link-order.ld")).unwrap();
+    let named: Vec<&str> = list.lines().filter_map(function_of_this_repository).collect();
+    assert!(named.len() > 300, "only {} functions of this repository are in the list", named.len());
+    let sources: String = rust_files(&root().join("crates"))
+        .iter()
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
+    let gone: Vec<_> = named.iter().filter(|name| !sources.contains(&format!("fn {name}"))).collect();
+    // The list need not follow every change, but is of no use once most of it is out of date.
+    assert!(gone.len() * 5 < named.len(), "scripts/link-order should be run again: {gone:?} are gone");
+}
