@@ -36,7 +36,7 @@ impl Queue {
 
     fn waiter(&self, name: &str) -> QueuedWaiter {
         let roster = RosterOptions { folder: self.machine.path().join("run"), poll_interval: POLL };
-        let options = OpenOptions { roster: Some(roster), max_listeners: 1, ..OpenOptions::default() };
+        let options = OpenOptions { roster: Some(roster), max_listeners: 2, ..OpenOptions::default() };
         let store = PostgresStore::open(address(&self.url), &self.project, options).unwrap();
         let task = Resource::task(&TaskId::new("00000000-0000-4000-8000-000000000000"));
         let judge = FakeProcesses::default();
@@ -184,21 +184,26 @@ fn a_ticket_that_a_transaction_has_locked_delays_no_other() {
 #[test]
 fn waiters_that_poll_take_the_places_of_listeners_that_have_ended() {
     let queue = Queue::new();
-    let (first, second) = (queue.waiter("first"), queue.waiter("second"));
-    let _bells = (first.store.doorbell().unwrap(), second.store.doorbell().unwrap());
+    let waiters = ["first", "second", "third"].map(|name| queue.waiter(name));
+    let bells = waiters.each_ref().map(|waiter| waiter.store.doorbell().unwrap());
     let sleep = |waiter: &QueuedWaiter| {
         assert!(waiter.polls());
         let store: &dyn Store = &waiter.store;
         store.hint(StoreHint::Sleeps);
     };
-    sleep(&first);
-    sleep(&second);
-    assert!(!first.store.gave_up_listening() && second.store.gave_up_listening());
-    drop(first);
-    until("the second one listens", || {
-        sleep(&second);
-        !second.store.gave_up_listening()
+    waiters.iter().for_each(sleep);
+    let [first, second, third] = waiters;
+    assert!(!first.store.gave_up_listening() && !second.store.gave_up_listening());
+    assert!(third.store.gave_up_listening());
+    drop(second);
+    // The first one always asks the server before the third one would.
+    until("the third one listens", || {
+        sleep(&first);
+        sleep(&third);
+        !third.store.gave_up_listening()
     });
+    assert!(!first.store.gave_up_listening());
+    drop(bells);
 }
 
 #[test]

@@ -81,12 +81,12 @@ fn waiters_without_a_connection_make_none_while_they_wait_and_survive_those_that
         project.wait_for_queue("F1", u64::try_from(n + 1).unwrap());
     }
     let made = || {
-        let sessions = "SELECT sum(sessions) FROM pg_stat_database WHERE datname <> 'postgres'";
+        let sessions = "SELECT sum(sessions) FROM pg_stat_database WHERE datname = 'postgres'";
         cluster.sql("postgres", sessions).parse::<u64>().unwrap()
     };
     let refreshed = || {
         let oldest = "SELECT min(refreshed_at) FROM tenure.tickets";
-        cluster.sql("tenure", oldest).parse::<i64>().unwrap()
+        cluster.sql("postgres", oldest).parse::<i64>().unwrap()
     };
     // Each waiter has polled several times by then. Without the roster, six of them would have connected each time.
     let (sessions, first) = (made(), refreshed());
