@@ -39,7 +39,7 @@ pub struct RosterOptions {
 /// The recorded answer of the server to the last refresh.
 const ANSWER: &str = "answer";
 /// The first part of the name of the file that the waiter which refreshes has locked.
-const TURN: &str = "turn";
+const ASKING: &str = "asking";
 
 /// The roster of one project.
 #[derive(Debug)]
@@ -126,12 +126,12 @@ impl Roster {
         {
             return Ok(self.read(answer, waiting, now));
         }
-        let turn = self.take_turn(now);
+        let right = self.right_to_ask(now);
         // Another waiter may have refreshed all tickets meanwhile, or be about to.
         found = self.answer();
-        let patience = if turn.is_some() { self.poll / 3 } else { self.poll * 3 / 2 };
+        let patience = if right.is_some() { self.poll / 3 } else { self.poll * 3 / 2 };
         let found = found.filter(|answer| !is_next && answer.is_recent(now, patience));
-        if found.is_some() || turn.is_none() {
+        if found.is_some() || right.is_none() {
             return Ok(found.and_then(|answer| self.read(&answer, waiting, now)));
         }
         let entries = self.entries();
@@ -141,7 +141,7 @@ impl Roster {
         for gone in entries.keys().filter(|ticket| !answer.tickets.contains_key(ticket)) {
             drop(fs::remove_file(self.folder.join(gone.to_string())));
         }
-        drop(turn);
+        drop(right);
         Ok(self.read(&answer, waiting, answer.at))
     }
 
@@ -233,14 +233,14 @@ impl Roster {
             .inspect_err(|_| drop(fs::remove_file(&new)))
     }
 
-    /// The right to refresh all tickets. `None` if another waiter has it. One that is stopped while it has it does so for at most
+    /// The right to ask the server for all. `None` if another waiter has it. One that is stopped while it has it does so for at most
     /// one poll interval, because the file is another one then.
-    fn take_turn(&self, now: i64) -> Option<File> {
-        let name = format!("{TURN}-{}", now / self.poll.max(1));
+    fn right_to_ask(&self, now: i64) -> Option<File> {
+        let name = format!("{ASKING}-{}", now / self.poll.max(1));
         let file = open_private(&self.folder.join(&name), File::options().write(true).create(true)).ok()?;
         file.try_lock().ok()?;
         let names = fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
-        for old in names.filter(|old| old.to_string_lossy().starts_with(TURN) && *old != *name) {
+        for old in names.filter(|old| old.to_string_lossy().starts_with(ASKING) && *old != *name) {
             drop(fs::remove_file(self.folder.join(old)));
         }
         Some(file)

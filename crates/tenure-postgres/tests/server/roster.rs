@@ -141,12 +141,12 @@ fn a_waiter_learns_from_the_refresh_of_another_that_the_lease_has_ended() {
     assert!(begun.elapsed() < POLL * 2, "{:?}", begun.elapsed());
 }
 
-/// Locks the files by which waiters take the turn to refresh all tickets, now and for some time, as a stopped waiter does.
-fn hold_turns(folder: &Path) -> Vec<std::fs::File> {
+/// Locks the files by which one waiter has the right to ask for all, now and for some time, as stopped waiters do.
+fn hold_the_right_to_ask(folder: &Path) -> Vec<std::fs::File> {
     let slot = tenure_lock::millis_since_boot().unwrap() / i64::try_from(POLL.as_millis()).unwrap();
     (slot..slot + 40)
         .map(|slot| {
-            let file = std::fs::File::create(folder.join(format!("turn-{slot}"))).unwrap();
+            let file = std::fs::File::create(folder.join(format!("asking-{slot}"))).unwrap();
             file.try_lock().unwrap();
             file
         })
@@ -158,7 +158,7 @@ fn waiters_keep_their_places_if_the_one_that_refreshes_is_stopped() {
     let queue = Queue::new();
     let (first, second) = (queue.waiter("first"), queue.waiter("second"));
     assert!(first.polls() && second.polls());
-    let held = hold_turns(&queue.folder());
+    let held = hold_the_right_to_ask(&queue.folder());
     let before = (queue.refreshed_at(&first), queue.refreshed_at(&second));
     until("each refreshes its own ticket", || {
         assert!(first.polls() && second.polls(), "no place is lost");
@@ -172,11 +172,18 @@ fn a_ticket_that_a_transaction_has_locked_delays_no_other() {
     let queue = Queue::new();
     let (first, second) = (queue.waiter("first"), queue.waiter("second"));
     assert!(first.polls() && second.polls());
+    let refreshes = |before: i64| first.polls() && queue.refreshed_at(&first) > before;
+    let before = queue.refreshed_at(&first);
+    until("the first one asks", || refreshes(before));
+    // It is awake after that, so the next request is to refresh its ticket too.
+    std::thread::sleep(POLL / 20);
+    assert!(second.polls());
     let mut client = postgres::Client::connect(&queue.url, postgres::NoTls).unwrap();
     let mut locking = client.transaction().unwrap();
     locking.execute("SELECT 1 FROM tenure.tickets WHERE number = $1 FOR UPDATE", &[&second.ticket]).unwrap();
-    let before = queue.refreshed_at(&first);
-    until("the first one is refreshed", || first.polls() && queue.refreshed_at(&first) > before);
+    let (before, begun) = (queue.refreshed_at(&first), Instant::now());
+    until("the first one is refreshed", || refreshes(before));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     locking.rollback().unwrap();
     assert!(second.polls());
 }
@@ -191,7 +198,12 @@ fn waiters_that_poll_take_the_places_of_listeners_that_have_ended() {
         let store: &dyn Store = &waiter.store;
         store.hint(StoreHint::Sleeps);
     };
-    waiters.iter().for_each(sleep);
+    // After more than one request, each ticket is refreshed together with the others.
+    let begun = Instant::now();
+    while begun.elapsed() < POLL * 3 / 2 {
+        waiters.iter().for_each(sleep);
+        std::thread::sleep(POLL / 20);
+    }
     let [first, second, third] = waiters;
     assert!(!first.store.gave_up_listening() && !second.store.gave_up_listening());
     assert!(third.store.gave_up_listening());
@@ -207,6 +219,7 @@ fn waiters_that_poll_take_the_places_of_listeners_that_have_ended() {
 }
 
 #[test]
+#[cfg(unix)]
 fn a_folder_that_others_can_use_is_not_used() {
     use std::os::unix::fs::PermissionsExt;
     let queue = Queue::new();
