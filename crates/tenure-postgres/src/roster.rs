@@ -67,7 +67,7 @@ struct Entry {
 
 /// A refresh of all tickets, as the server answered it.
 #[derive(Debug, Serialize, Deserialize)]
-struct Answer {
+struct SharedAnswer {
     /// When it was asked for, on the clock of the machine's boot.
     at: i64,
     /// The ticket of the waiter that asked.
@@ -135,7 +135,7 @@ impl Roster {
             return Ok(found.and_then(|answer| self.read(&answer, waiting, now)));
         }
         let entries = self.entries();
-        let answer = Answer::new(waiting.ticket, &entries, ask(&Request::new(&entries))?);
+        let answer = SharedAnswer::new(waiting.ticket, &entries, ask(&Request::new(&entries))?);
         // Others ask for themselves if they cannot read it.
         drop(self.record(&answer));
         for gone in entries.keys().filter(|ticket| !answer.tickets.contains_key(ticket)) {
@@ -153,7 +153,7 @@ impl Roster {
 
     /// How old an answer may be. The waiter that has asked the server asks again before any other one does, because its
     /// connection has the statements prepared; unless it has to make a connection each time.
-    fn patience(&self, answer: &Answer, waiting: Waiting<'_>) -> i64 {
+    fn patience(&self, answer: &SharedAnswer, waiting: Waiting<'_>) -> i64 {
         if waiting.listens && answer.polling.contains(&answer.asker) {
             self.poll * 7 / 20
         } else if waiting.listens && answer.asker == waiting.ticket {
@@ -165,14 +165,14 @@ impl Roster {
 
     /// Whether the waiter should connect, because fewer listen than may and it is the next one of those that poll. Other
     /// processes may have the places, so it is not tried at every poll.
-    fn should_listen(&self, answer: &Answer, waiting: Waiting<'_>, now: i64) -> bool {
+    fn should_listen(&self, answer: &SharedAnswer, waiting: Waiting<'_>, now: i64) -> bool {
         let free = usize::try_from(waiting.max_listeners.saturating_sub(answer.listening)).unwrap_or(0);
         let is_next = answer.polling.iter().take(free).any(|ticket| *ticket == waiting.ticket);
         !waiting.listens && is_next && self.looked.is_none_or(|looked| now - looked >= self.poll * 12)
     }
 
     /// What the answer says about the waiter, if its ticket has been refreshed for long enough.
-    fn read(&mut self, answer: &Answer, waiting: Waiting<'_>, now: i64) -> Option<Refreshed> {
+    fn read(&mut self, answer: &SharedAnswer, waiting: Waiting<'_>, now: i64) -> Option<Refreshed> {
         self.has_others = answer.tickets.len() > 1;
         answer.tickets.get(&waiting.ticket).filter(|awake| now - *awake <= self.poll * 3 / 2)?;
         let leases = answer.leases.iter().map(|cells| Lease::load(&Cells(cells), 0));
@@ -220,11 +220,11 @@ impl Roster {
         files.filter_map(|entry| Some((ticket(&entry)?, parse(&entry.path())?))).collect()
     }
 
-    fn answer(&self) -> Option<Answer> {
+    fn answer(&self) -> Option<SharedAnswer> {
         parse(&self.folder.join(ANSWER))
     }
 
-    fn record(&self, answer: &Answer) -> io::Result<()> {
+    fn record(&self, answer: &SharedAnswer) -> io::Result<()> {
         let new = self.folder.join(format!("{ANSWER}.{}", Uuid::new_v4()));
         let mut file = open_private(&new, File::options().write(true).create_new(true))?;
         let written = file.write_all(&serde_json::to_vec(answer)?);
@@ -309,7 +309,7 @@ impl Request {
     }
 }
 
-impl Answer {
+impl SharedAnswer {
     fn new(asker: i64, entries: &BTreeMap<i64, Entry>, asked: Asked) -> Self {
         let at = asked.at;
         let leases = asked.leases.iter().map(cells).collect();
