@@ -23,7 +23,7 @@ use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Finish, Grant, Terms, Verdict, Waiter};
 use tenure_core::lease::Resource;
 use tenure_core::store::{ClaimHint, ClaimTarget, Durability, Store, StoreHint, TaskLookup};
-use tenure_postgres::PostgresStore;
+use tenure_postgres::{PostgresStore, RosterOptions};
 use tenure_testkit::fixture::{fresh_project, new_task};
 use tenure_testkit::postgres::Cluster;
 use tenure_testkit::proxy::Proxy;
@@ -351,21 +351,29 @@ fn next_at(cluster: &Cluster, count: i64) -> Duration {
     median(times.split_off(10))
 }
 
-/// Waiters as on the command line: each has a ticket and a doorbell, and refreshes its ticket every five seconds. If they share a
-/// machine, most of them do not keep their connection meanwhile.
+/// How often a waiter polls by default.
+const POLL: Duration = Duration::from_secs(5);
+
+/// Waiters as on the command line: each has a ticket and a doorbell, and refreshes its ticket. A machine is a roster. If they
+/// share a machine, most of them do not keep their connection meanwhile.
 fn idle_waiters(cluster: &Cluster, count: usize, share_machine: bool) -> f64 {
     let project = fresh_project();
     let store = open(cluster, &project);
     fill(&cluster.url(), &project, 1);
     assert!(next(&store, "first").is_some());
+    let folder = tempfile::tempdir().unwrap();
     let (begin, over) = (Barrier::new(count + 1), AtomicBool::new(false));
     std::thread::scope(|scope| {
         for n in 0..count {
             let (begin, over, project) = (&begin, &over, &project);
+            let machine = if share_machine { 0 } else { n / 10 };
+            let roster =
+                RosterOptions { folder: folder.path().join(machine.to_string()), poll_interval: POLL };
             scope.spawn(move || {
-                let store = open(cluster, project);
+                let store = common::open_as(&cluster.url(), project, Some(roster)).unwrap();
                 let bell = store.doorbell().unwrap();
-                let store: &dyn Store = &store;
+                let postgres = &store;
+                let store: &dyn Store = postgres;
                 let resource = Resource::task(&TaskId::new("00000000000000000000000000000001"));
                 let caller = Caller::new(Holder::agent(format!("w{n}")));
                 let me = Incarnation::current();
@@ -385,7 +393,7 @@ fn idle_waiters(cluster: &Cluster, count: usize, share_machine: bool) -> f64 {
                     if share_machine {
                         store.hint(StoreHint::Sleeps);
                     }
-                    std::thread::sleep(Duration::from_secs(5));
+                    std::thread::sleep(postgres.refresh_pause(POLL));
                 }
             });
         }

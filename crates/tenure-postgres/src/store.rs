@@ -23,6 +23,7 @@ use crate::error::Remedy;
 use crate::leases::refresh_ticket_query;
 use crate::readiness::{MayExist, of_this_boot};
 use crate::retries::Retries;
+use crate::roster::{Refreshed, Roster, RosterOptions, Waiting};
 use crate::rows::{PgRow, get};
 use crate::transaction::Transaction;
 use crate::{integrity, migrate};
@@ -41,6 +42,8 @@ pub struct OpenOptions {
     /// Only processes of this machine and this boot are judged, as by [`tenure_core::holder::AcrossMachines`]. Other processes in
     /// leases are not read.
     pub judges_this_boot: bool,
+    /// The waiters of this machine refresh their tickets together. Without it each refreshes its own.
+    pub roster: Option<RosterOptions>,
     /// Replaces the server's clock in tests.
     pub clock: Option<Arc<dyn Clock>>,
 }
@@ -53,6 +56,7 @@ impl Default for OpenOptions {
             read_only: false,
             max_listeners: 10,
             judges_this_boot: false,
+            roster: None,
             clock: None,
         }
     }
@@ -75,6 +79,7 @@ pub struct PostgresStore {
     doorbells: Arc<Doorbells>,
     /// Enough processes of this machine listen already. This one polls, and connects for each poll.
     polls: Cell<bool>,
+    roster: RefCell<Option<Roster>>,
 }
 
 impl fmt::Debug for PostgresStore {
@@ -140,6 +145,8 @@ impl PostgresStore {
             .enable_all()
             .build()
             .map_err(|e| Error::store(format!("the connection cannot be set up: {e}")))?;
+        let roster = options.roster.as_ref().filter(|_| options.clock.is_none());
+        let roster = roster.and_then(|options| Roster::open(options, address.url(), project));
         Ok(Self {
             address,
             options,
@@ -153,6 +160,7 @@ impl PostgresStore {
             connection: RefCell::new(None),
             doorbells: Arc::default(),
             polls: Cell::new(false),
+            roster: RefCell::new(roster),
         })
     }
 
@@ -219,6 +227,26 @@ impl PostgresStore {
     /// Whether the store has closed its connection because enough processes of this machine listen, so that no doorbell rings.
     pub fn gave_up_listening(&self) -> bool {
         self.polls.get()
+    }
+
+    /// How long a waiter that refreshes its ticket every `poll` should sleep between two refreshes. With others on this machine
+    /// it refreshes more often, and most of its refreshes do not reach the server.
+    pub fn refresh_pause(&self, poll: Duration) -> Duration {
+        self.roster.borrow().as_ref().map_or(poll, Roster::pause)
+    }
+
+    /// Refreshes the ticket together with those of the other waiters of this machine. `None` if that did not succeed.
+    fn refresh_together(&self, ticket: i64, resource: &Resource) -> Result<Option<Refreshed>> {
+        let mut roster = self.roster.borrow_mut();
+        let Some(roster) = roster.as_mut() else { return Ok(None) };
+        let waiting = Waiting {
+            ticket,
+            resource,
+            listens: !self.polls.get(),
+            max_listeners: self.options.max_listeners,
+        };
+        roster
+            .refresh(waiting, |request| self.keep_trying(|connection| request.send(connection, self.project)))
     }
 
     /// Called before the process sleeps until a doorbell rings. Keeps the connection for that if at most
@@ -317,6 +345,10 @@ impl Store for PostgresStore {
     fn refresh_ticket(&self, ticket: i64, resource: &Resource) -> Result<Option<(Timestamp, Option<Lease>)>> {
         if self.options.dry_run {
             return Ok(None);
+        }
+        if let Some((now, lease)) = self.refresh_together(ticket, resource)? {
+            self.clock.set(now);
+            return Ok(Some((now, lease)));
         }
         let test = self.options.clock.as_ref().map(|clock| clock.now().as_millis());
         let values: [&dyn Value; 5] = [&self.project, &ticket, &resource.kind.as_str(), &resource.id, &test];

@@ -11,7 +11,7 @@ use tenure_core::config::Config;
 use tenure_core::holder::{AcrossMachines, InACopy, Judge};
 use tenure_core::store::{Movable, Store, StoreContents, contents_of, export_store};
 use tenure_core::{Clock, Error, Result, text};
-use tenure_postgres::{Address, PostgresStore, Surroundings};
+use tenure_postgres::{Address, PostgresStore, RosterOptions, Surroundings};
 use tenure_runner::{DatabaseFile, request_patience};
 use tenure_sqlite::SqliteStore;
 
@@ -51,7 +51,7 @@ impl Source {
                 );
                 Err(Error::Untrusted { message, root: paths.root.clone() })
             }
-            StoreLocation::Server(url) => Self::on_server(url, &surroundings(env), paths, config, options),
+            StoreLocation::Server(url) => Self::on_server(url, env, paths, config, options),
         }
     }
 
@@ -63,19 +63,20 @@ impl Source {
         env: &Env,
         options: tenure_sqlite::OpenOptions,
     ) -> Result<Self> {
-        Self::on_server(url, &surroundings(env), paths, config, options)
+        Self::on_server(url, env, paths, config, options)
     }
 
     fn on_server(
         url: &str,
-        around: &Surroundings,
+        env: &Env,
         paths: &ProjectPaths,
         config: &Config,
         options: tenure_sqlite::OpenOptions,
     ) -> Result<Self> {
         sys::resolve_names_without_modules();
+        let roster = RosterOptions { folder: doorbells(env), poll_interval: config.locking.poll_interval };
         Ok(Self::Postgres {
-            address: Box::new(Address::parse(url, around)?),
+            address: Box::new(Address::parse(url, &surroundings(env))?),
             project: config.project.id.map(|id| id.to_string()),
             root: paths.root.clone(),
             options: tenure_postgres::OpenOptions {
@@ -84,6 +85,7 @@ impl Source {
                 read_only: options.read_only,
                 max_listeners: config.max_listeners,
                 judges_this_boot: true,
+                roster: Some(roster),
                 clock: None,
             },
         })
@@ -327,6 +329,14 @@ impl Backend {
             }
         };
         bound.ok().map(Doorbell::Socket)
+    }
+
+    /// How long a waiter that polls every `poll` sleeps between two refreshes of its ticket.
+    pub(crate) fn refresh_pause(&self, poll: Duration) -> Duration {
+        match self {
+            Self::Sqlite(_) => poll,
+            Self::Postgres(store) => store.refresh_pause(poll),
+        }
     }
 
     /// The database file to watch for replacement, if the store is a file.

@@ -238,7 +238,8 @@ fn acquire_or_wait(
             let left = deadline.saturating_duration_since(sleep_started);
             open.store.hint(StoreHint::Sleeps);
             let expiry = until.map(|at| at.since(app.env.clock.now()) + Duration::from_millis(1));
-            let nap = left.min(open.config.locking.poll_interval).min(expiry.unwrap_or(Duration::MAX));
+            let pause = open.store.refresh_pause(open.config.locking.poll_interval);
+            let nap = left.min(pause).min(expiry.unwrap_or(Duration::MAX));
             if let Some(code) = sleep(&interrupts, doorbell.as_ref(), &watched, nap, &mut bar, app, begun) {
                 leave(open, &terms)?;
                 bar.end(app);

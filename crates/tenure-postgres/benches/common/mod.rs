@@ -6,7 +6,7 @@ use postgres::{Client, NoTls};
 use tenure_core::holder::ThisMachine;
 use tenure_core::id::RandomIds;
 use tenure_core::{Context, Policy};
-use tenure_postgres::{Address, OpenOptions, PostgresStore, Surroundings};
+use tenure_postgres::{Address, OpenOptions, PostgresStore, RosterOptions, Surroundings};
 
 pub(crate) const TTL: Duration = Duration::from_mins(15);
 const POLICY: Policy =
@@ -17,8 +17,17 @@ pub(crate) fn context() -> Context<'static> {
 }
 
 pub(crate) fn open(url: &str, project: &str) -> tenure_core::Result<PostgresStore> {
+    open_as(url, project, None)
+}
+
+/// Opens a project as a waiter of the machine that has this roster.
+pub(crate) fn open_as(
+    url: &str,
+    project: &str,
+    roster: Option<RosterOptions>,
+) -> tenure_core::Result<PostgresStore> {
     let address = Address::parse(url, &Surroundings::default())?;
-    let options = OpenOptions { judges_this_boot: true, ..OpenOptions::default() };
+    let options = OpenOptions { judges_this_boot: true, roster, ..OpenOptions::default() };
     PostgresStore::create(address, project, "bench", options)
 }
 

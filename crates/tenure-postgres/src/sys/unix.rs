@@ -23,6 +23,11 @@ pub(crate) fn others_can_read(found: &Metadata) -> bool {
     found.mode() & 0o077 != 0
 }
 
+/// Whether this is a folder that only this user can access.
+pub(crate) fn is_private(found: &Metadata) -> bool {
+    found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && !others_can_read(found)
+}
+
 /// The name of a host, or the folder of its socket.
 pub(crate) fn host_text(host: &Host) -> String {
     match host {

@@ -27,6 +27,11 @@ pub(crate) fn others_can_read(_found: &Metadata) -> bool {
     false
 }
 
+/// The permission to use a folder is inherited.
+pub(crate) fn is_private(found: &Metadata) -> bool {
+    found.is_dir()
+}
+
 pub(crate) fn host_text(host: &Host) -> String {
     let Host::Tcp(name) = host;
     name.clone()

@@ -14,6 +14,7 @@ mod opening;
 mod passwords;
 mod pooler;
 mod rights;
+mod roster;
 mod scene;
 mod standby;
 mod time;
