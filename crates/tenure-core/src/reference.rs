@@ -12,6 +12,8 @@ use crate::store::{JobLookup, TaskLookup, View};
 /// How many candidates an error lists.
 const LISTED: usize = 10;
 const SHORTEST_PREFIX: usize = 4;
+/// The length of a UUID.
+const ID_LENGTH: usize = 36;
 
 pub fn task(view: &dyn View, reference: &str) -> Result<TaskName> {
     let not_found = || Error::TaskNotFound { reference: reference.to_owned() };
@@ -50,7 +52,13 @@ pub fn task(view: &dyn View, reference: &str) -> Result<TaskName> {
 /// The task whose id or key is `reference`. Both are unique and indexed, so a claim resolves them inside its
 /// transaction; a title may need a scan, so it is resolved before the transaction.
 pub fn task_by_id_or_key(view: &dyn View, reference: &str) -> Result<Option<TaskName>> {
-    for lookup in [TaskLookup::Id(&reference.to_ascii_lowercase()), TaskLookup::Key(reference)] {
+    let id = reference.to_ascii_lowercase();
+    let mut lookups = [TaskLookup::Key(reference), TaskLookup::Id(&id)];
+    // Most references are keys. A key can be the id of another task only if it was chosen to look like one.
+    if id.len() == ID_LENGTH {
+        lookups.reverse();
+    }
+    for lookup in lookups {
         if let Some(found) = view.find_tasks(lookup, 1)?.pop() {
             return Ok(Some(found));
         }

@@ -82,9 +82,9 @@ impl Log {
         if !same || !short || self.database.presence() != Presence::InPlace {
             return Ok(false);
         }
-        let version =
-            |conn: &Connection| conn.query_row("PRAGMA data_version", [], |row| row.get::<_, i64>(0));
-        let before = version(conn)?;
+        let mut version = conn.prepare_cached("PRAGMA data_version")?;
+        let mut version = || version.query_row([], |row| row.get::<_, i64>(0));
+        let before = version()?;
         let moved = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
             Ok(row.get::<_, i64>(0)? == 0 && row.get::<_, i64>(1)? == row.get::<_, i64>(2)?)
         })?;
@@ -92,7 +92,7 @@ impl Log {
             return Ok(false);
         }
         conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        let alone = version(conn)? == before && sys::is_open_here_only(&beside(self.database.path(), "-shm"));
+        let alone = version()? == before && sys::is_open_here_only(&beside(self.database.path(), "-shm"));
         let emptied = alone && log.write_all(&HEADER).is_ok();
         conn.prepare_cached("ROLLBACK")?.execute([])?;
         Ok(emptied)

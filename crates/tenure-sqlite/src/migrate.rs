@@ -20,6 +20,9 @@ const MIGRATIONS: [&str; 1] = [include_str!("../schema/001.sql")];
 
 pub(crate) const LATEST: i64 = 1;
 
+/// Half of SQLite's default. A change of a task writes one page of about twenty indexes each, and little of any.
+const PAGE_SIZE: u32 = 2048;
+
 /// How long a process waits for another one that migrates the database, whatever its patience for other writers.
 const PATIENCE: Duration = Duration::from_mins(30);
 
@@ -98,7 +101,8 @@ fn migrate_with(conn: &Connection, gate: &Gate, migrations: &[&str]) -> Result<(
     conn.busy_timeout(PATIENCE).map_err(|e| sql_error(&e))?;
     if version(conn)? == 0 {
         refuse_foreign(conn)?;
-        // Persistent, and impossible inside a transaction.
+        // Both are persistent, and impossible inside a transaction.
+        conn.execute_batch(&format!("PRAGMA page_size = {PAGE_SIZE}")).map_err(|e| sql_error(&e))?;
         conn.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(|e| sql_error(&e))?;
         // The first read creates the log.
         user_version(conn)?;

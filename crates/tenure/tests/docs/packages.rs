@@ -91,11 +91,15 @@ fn a_package_gets_a_manual_page_for_every_command_and_completions_for_every_shel
     }
 }
 
-/// The build script changes how the program is linked, and must leave a static one alone. A small program stands for it. It calls
-/// some functions of the standard library that are in the list of functions to be placed first.
+/// The build script links the C library statically, unless that is not wanted or the compiler does it. A small program stands for
+/// it. It calls some functions of the standard library that are in the list of functions to be placed first.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn a_program_with_the_build_script_can_be_linked_statically() {
+fn a_program_with_the_build_script_is_linked_statically_unless_that_is_not_wanted() {
+    let found = Command::new("cc").arg("-print-file-name=libc.a").output().unwrap().stdout;
+    if !found.starts_with(b"/") {
+        return tenure_testkit::cli::skip("there is no static C library");
+    }
     let room = tempfile::tempdir().unwrap();
     let tree = room.path();
     let manifest = "[package]\nname = \"small\"\nversion = \"1.0.0\"\nedition = \"2024\"\n\n[workspace]\n";
@@ -106,27 +110,29 @@ fn a_program_with_the_build_script_can_be_linked_statically() {
         std::fs::copy(root().join("crates/tenure").join(file), tree.join(file)).unwrap();
     }
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    for flags in ["", "-C target-feature=+crt-static"] {
-        let built = Command::new(env!("CARGO"))
+    // By the build script, by the system's library, and by the compiler.
+    for (flags, dynamic) in [("", None), ("", Some("1")), ("-C target-feature=+crt-static", None)] {
+        let what = format!("{flags:?}, {dynamic:?}");
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo
             .args(["build", "--release", "--offline", "--target", &target])
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
+            .env_remove("TENURE_DYNAMIC")
             .env("RUSTFLAGS", flags)
             .env("CARGO_TARGET_DIR", tree.join("target"))
-            .current_dir(tree)
-            .output()
-            .unwrap();
-        if String::from_utf8_lossy(&built.stderr).contains("cannot find -lc") {
-            return tenure_testkit::cli::skip("there is no static C library");
-        }
-        assert!(built.status.success(), "{flags:?}: {built:?}");
+            .current_dir(tree);
+        let built = cargo.envs(dynamic.map(|value| ("TENURE_DYNAMIC", value))).output().unwrap();
+        assert!(built.status.success(), "{what}: {built:?}");
         let program = tree.join("target").join(&target).join("release/small");
         let output = Command::new(&program).output().unwrap();
-        assert_eq!(output.stdout, b"it runs\n", "{flags:?}: {output:?}");
-        // A dynamic program names its loader.
+        assert_eq!(output.stdout, b"it runs\n", "{what}: {output:?}");
         let contains =
             |text: &[u8]| std::fs::read(&program).unwrap().windows(text.len()).any(|it| it == text);
-        assert_eq!(contains(b"/ld-linux"), flags.is_empty(), "{flags:?}");
-        let is_ordered = flags.is_empty() && cfg!(target_arch = "x86_64");
-        assert_eq!(contains(b".text.called\0"), is_ordered, "{flags:?}");
+        // A dynamic program names its loader.
+        assert_eq!(contains(b"/ld-linux"), dynamic.is_some(), "{what}");
+        let by_the_script = flags.is_empty();
+        assert_eq!(contains(b".eh_frame\0"), !by_the_script, "{what}");
+        let is_ordered = by_the_script && cfg!(target_arch = "x86_64");
+        assert_eq!(contains(b".text.called\0"), is_ordered, "{what}");
     }
 }
