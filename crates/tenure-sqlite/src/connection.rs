@@ -183,11 +183,10 @@ impl SqliteStore {
         if *self.synchronous.borrow() == wanted {
             return Ok(());
         }
-        let level = match wanted {
-            Durability::Power => "FULL",
-            Durability::Process => "NORMAL",
-        };
-        self.conn.pragma_update(None, "synchronous", level).map_err(|e| sql_error(&e))?;
+        self.run(match wanted {
+            Durability::Power => "PRAGMA synchronous = FULL",
+            Durability::Process => "PRAGMA synchronous = NORMAL",
+        })?;
         *self.synchronous.borrow_mut() = wanted;
         Ok(())
     }
@@ -230,7 +229,8 @@ impl Store for SqliteStore {
         match hint {
             StoreHint::EndsWithProcess => self.conn.leave_open(),
             StoreHint::GrantExpected => self.prepare_grant(),
-            StoreHint::Sleeps => {}
+            // So that the grant after the sleep need not do it. If it fails, the next transaction does.
+            StoreHint::Sleeps => drop(self.set_durability(Durability::Power)),
         }
     }
 

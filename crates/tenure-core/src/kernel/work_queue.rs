@@ -79,6 +79,9 @@ impl Reservations {
         let viewer = ctx.viewer(view, None)?;
         queue.retain(|ticket| is_live(view, &viewer, ticket));
         choose(&mut queue);
+        if queue.is_empty() {
+            return Ok(Self::default());
+        }
         let filter = LeaseFilter { kinds: Some(vec![ResourceKind::Section]), ..LeaseFilter::default() };
         let sections = view.leases(&filter)?;
         let mut service =

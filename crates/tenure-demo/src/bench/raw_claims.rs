@@ -1,7 +1,7 @@
 //! The time that SQLite alone needs to write the rows of a claim: the limit that claims are compared with.
 //!
 //! The database is separate from any store. Its tables have the columns, checks and indexes of the store's tables, so that a
-//! row costs SQLite the same in both.
+//! row costs SQLite the same in both, and pages of the same size.
 
 use std::path::Path;
 
@@ -11,6 +11,7 @@ use super::fixture::{task_id, task_key, task_position, task_title};
 use crate::{Error, Result};
 
 const TABLES: &str = "
+PRAGMA page_size = 2048;
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
 PRAGMA foreign_keys = ON;
