@@ -232,7 +232,6 @@ mod tests {
     }
 
     /// Not a test by itself.
-    #[expect(clippy::print_stdout, reason = "tells the test that has started it")]
     #[test]
     fn opens_a_database_for_another_test() {
         let Some(path) = std::env::var_os("TENURE_TEST_DATABASE") else { return };

@@ -74,6 +74,7 @@ use verbs::Commands;
 
 /// Runs one command line and returns its exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, env: Env, output: &mut Output) -> ExitCode {
+    sys::share_one_heap();
     sys::survive_file_size_limit();
     let args: Vec<OsString> = args.into_iter().collect();
     ExitCode::from(run_with(&args, &env, output))

@@ -39,14 +39,29 @@ pub(crate) fn resolve_names_without_modules() {
     static_libc::resolve_names_without_modules();
 }
 
+/// Lets all threads allocate from one heap. Few of them allocate at the same time, and each heap would keep memory of its own.
+pub(crate) fn share_one_heap() {
+    #[cfg(static_libc)]
+    static_libc::share_one_heap();
+}
+
 #[cfg(static_libc)]
 mod static_libc {
     use std::ffi::{c_char, c_int};
     use std::sync::Once;
 
-    #[expect(unsafe_code, reason = "glibc has this function, and the crate `libc` does not")]
+    #[expect(unsafe_code, reason = "functions of glibc")]
     unsafe extern "C" {
         fn __nss_configure_lookup(database: *const c_char, services: *const c_char) -> c_int;
+        fn mallopt(option: c_int, value: c_int) -> c_int;
+    }
+
+    const M_ARENA_MAX: c_int = -8;
+
+    pub(super) fn share_one_heap() {
+        #[expect(unsafe_code, reason = "it takes numbers, and a lock of the library")]
+        // If it fails, there are more heaps.
+        let _ = unsafe { mallopt(M_ARENA_MAX, 1) };
     }
 
     pub(super) fn resolve_names_without_modules() {

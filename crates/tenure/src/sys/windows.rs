@@ -147,3 +147,6 @@ pub(crate) const BROWSERS_KNOW_LOCALHOST: bool = true;
 
 /// Nothing to do: the C library is the system's.
 pub(crate) fn resolve_names_without_modules() {}
+
+/// Left to the system's C library.
+pub(crate) fn share_one_heap() {}
