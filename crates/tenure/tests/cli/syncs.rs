@@ -24,7 +24,8 @@ fn traced(env: &TestEnv, words: &[&str]) -> Option<Vec<String>> {
         return None;
     }
     let calls = std::fs::read_to_string(file).unwrap();
-    let is_of_store = |call: &&str| call.contains("/work/.tenure");
+    let folder = env.path("work/.tenure").display().to_string();
+    let is_of_store = |call: &&str| call.contains(&folder);
     Some(calls.lines().filter(is_of_store).map(str::to_owned).collect())
 }
 
