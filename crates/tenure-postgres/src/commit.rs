@@ -37,7 +37,8 @@ impl Transaction<'_> {
     /// nothing flushes too, because its answer may depend on another client's commit that is not durable yet.
     fn commit_statements(&mut self, writer: &Writer, written: bool, rings: bool) -> String {
         let connection = self.connection.get_mut();
-        match writer.durability {
+        let durability = if self.state.skips_sync { Durability::Process } else { writer.durability };
+        match durability {
             Durability::Process => "SET LOCAL synchronous_commit = off; COMMIT".to_owned(),
             Durability::Power if !written => format!("COMMIT; {}", flush(connection)),
             Durability::Power if self.waited || rings => {

@@ -52,8 +52,6 @@ pub struct SqliteStore {
     path: PathBuf,
     gate: Gate,
     options: OpenOptions,
-    /// The durability that the setting `synchronous` has now; SQLite begins with FULL.
-    synchronous: RefCell<Durability>,
     kind: filesystem::Kind,
     file: KnownFile,
     home: String,
@@ -142,18 +140,11 @@ impl SqliteStore {
         let identity = Identity::read(&conn)?.with_clock(&conn, options.clock.as_ref())?;
         let identity = RefCell::new(identity);
         let log = (!options.read_only).then(|| (Log::of(file), OpenMark::set(path)));
+        if let Some((log, _)) = &log {
+            log.sync_later(&conn).map_err(|e| sql_error(&e))?;
+        }
         let conn = Handle::new(conn, log);
-        Ok(Self {
-            conn,
-            path: path.to_owned(),
-            gate,
-            options,
-            synchronous: RefCell::new(Durability::Power),
-            kind,
-            file: file.clone(),
-            home,
-            identity,
-        })
+        Ok(Self { conn, path: path.to_owned(), gate, options, kind, file: file.clone(), home, identity })
     }
 
     /// Whether the file system is FUSE. Whether locks work there depends on what is behind it, so this is worth a
@@ -177,18 +168,6 @@ impl SqliteStore {
             // A statement that cannot be prepared fails when it is run.
             drop(self.conn.prepare_cached(sql));
         }
-    }
-
-    fn set_durability(&self, wanted: Durability) -> Result<()> {
-        if *self.synchronous.borrow() == wanted {
-            return Ok(());
-        }
-        self.run(match wanted {
-            Durability::Power => "PRAGMA synchronous = FULL",
-            Durability::Process => "PRAGMA synchronous = NORMAL",
-        })?;
-        *self.synchronous.borrow_mut() = wanted;
-        Ok(())
     }
 
     fn transaction(&self, identity: &Identity) -> Transaction<'_> {
@@ -229,17 +208,15 @@ impl Store for SqliteStore {
         match hint {
             StoreHint::EndsWithProcess => self.conn.leave_open(),
             StoreHint::GrantExpected => self.prepare_grant(),
-            // So that the grant after the sleep need not do it. If it fails, the next transaction does.
-            StoreHint::Sleeps => drop(self.set_durability(Durability::Power)),
+            StoreHint::Sleeps => {}
         }
     }
 
     fn check(&self, mend: bool) -> Result<Vec<Defect>> {
         if mend {
-            let _pass = self.gate.enter(self.options.patience)?;
-            self.set_durability(Durability::Power)?;
-            migrate::check_serving(&self.conn)?;
-            integrity::recount(&self.conn, self.options.dry_run)?;
+            self.inside(Durability::Power, &mut |tx| {
+                integrity::count_all(tx.conn).map_err(|e| sql_error(&e))
+            })?;
         }
         integrity::check(&self.conn)
     }
@@ -316,16 +293,15 @@ impl SqliteStore {
         body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
     ) -> Result<()> {
         let _span = tracing::debug_span!("write", ?durability).entered();
-        self.set_durability(durability)?;
         let pass = self.gate.enter(self.options.patience)?;
         tracing::debug!("passed the gate");
         self.check_in_place()?;
         self.run("BEGIN IMMEDIATE")?;
         let outcome = self.settle(adopting).and_then(|settled| {
             let mut tx = self.transaction(settled.as_ref().unwrap_or(&self.identity.borrow()));
-            body(&mut tx).map(|()| (settled, tx.state.rings))
+            body(&mut tx).map(|()| (settled, tx.state))
         });
-        let (settled, rings) = match outcome {
+        let (settled, state) = match outcome {
             Ok(done) if !self.options.dry_run => done,
             other => {
                 // After some errors SQLite has already rolled back, so this fails. The first error is the one to
@@ -342,9 +318,14 @@ impl SqliteStore {
         if let Some(settled) = settled {
             *self.identity.borrow_mut() = settled;
         }
-        tracing::debug!(rings = rings.len(), "committed");
-        doorbell::ring_all(&rings);
-        Ok(())
+        tracing::debug!(rings = state.rings.len(), "committed");
+        doorbell::ring_all(&state.rings);
+        if durability == Durability::Process || state.skips_sync {
+            return Ok(());
+        }
+        // Also if nothing was written, because the answer may depend on a commit whose process was killed before it synced
+        // the log.
+        self.conn.sync_log()
     }
 }
 
@@ -440,17 +421,20 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_is_synced_unless_less_is_asked_for() {
+    fn sqlite_syncs_the_commits_of_a_database_without_a_log_only() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("tenure.db");
+        let (path, copy) = (folder.path().join("tenure.db"), folder.path().join("copy.db"));
         let store = SqliteStore::create(&path, OpenOptions::new(Arc::new(SystemClock))).unwrap();
-        let read =
-            |name: &str| -> i64 { store.conn.pragma_query_value(None, name, |row| row.get(0)).unwrap() };
-        assert_eq!((read("synchronous"), read("foreign_keys")), (2, 1), "FULL");
-        for (durability, expected) in [(Durability::Process, 1), (Durability::Power, 2)] {
-            store.inside(durability, &mut |_| Ok(())).unwrap();
-            assert_eq!(read("synchronous"), expected);
-        }
+        store.conn.execute("VACUUM INTO ?1", [copy.to_str().unwrap()]).unwrap();
+        let copied = SqliteStore::open(&copy, OpenOptions::new(Arc::new(SystemClock))).unwrap();
+        let settings = |store: &SqliteStore| {
+            let read =
+                |name: &str| -> i64 { store.conn.pragma_query_value(None, name, |row| row.get(0)).unwrap() };
+            (read("synchronous"), read("foreign_keys"))
+        };
+        let (normal, full) = (1, 2);
+        assert_eq!((settings(&store), settings(&copied)), ((normal, 1), (full, 1)));
+        copied.adopt(&mut |_| Ok(())).unwrap();
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::Mutex;
 
 use rusqlite::Connection;
+use tenure_core::Result;
 
 use crate::log::Log;
 use crate::open_mark::OpenMark;
@@ -42,6 +43,11 @@ pub fn close_left_open() {
 impl Handle {
     pub(crate) fn new(conn: Connection, log: Option<(Log, OpenMark)>) -> Self {
         Self { conn: Some(conn), ends_with_process: Cell::new(false), log }
+    }
+
+    /// Returns when all that was committed so far is on the disk.
+    pub(crate) fn sync_log(&self) -> Result<()> {
+        self.log.as_ref().map_or(Ok(()), |(log, _)| log.sync())
     }
 
     /// The process ends soon after this is dropped, so the connection is not closed.

@@ -37,16 +37,6 @@ pub(crate) fn check(conn: &Connection) -> Result<Vec<Defect>> {
     read().map_err(|e| sql_error(&e))
 }
 
-/// Corrects all counters. The caller holds the gate.
-pub(crate) fn recount(conn: &Connection, dry_run: bool) -> Result<()> {
-    let count = || -> rusqlite::Result<()> {
-        let change = conn.unchecked_transaction()?;
-        count_all(&change)?;
-        if dry_run { change.rollback() } else { change.commit() }
-    };
-    count().map_err(|e| sql_error(&e))
-}
-
 /// Corrects all counters within the current transaction.
 pub(crate) fn count_all(conn: &Connection) -> rusqlite::Result<()> {
     for count in stored_counts(Dialect::Sqlite) {

@@ -4,13 +4,16 @@
 //! second kind keeps its blocks on the disk, so the next commits overwrite them, which a disk finishes in a third of the time that
 //! it needs to extend a file.
 
+use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::Connection;
+use tenure_core::error::Advice;
+use tenure_core::{Error, Result};
 use tenure_lock::{FileId, KnownFile, Presence};
 
 use crate::gate::Gate;
@@ -32,15 +35,46 @@ const MOVES: usize = 3;
 pub(crate) struct Log {
     database: KnownFile,
     path: PathBuf,
-    /// `None` if the system does not identify it.
+    /// `None` if the system does not identify the log, or there is none: a copy that SQLite has made uses no log.
     id: Option<FileId>,
+    /// Opened when it is first needed, which is never in a process that only reads.
+    file: OnceCell<File>,
 }
 
 impl Log {
     /// The log of a database that SQLite has opened and read.
     pub(crate) fn of(database: &KnownFile) -> Self {
         let path = beside(database.path(), "-wal");
-        Self { database: database.clone(), id: FileId::behind(&path).ok(), path }
+        Self { database: database.clone(), id: FileId::behind(&path).ok(), path, file: OnceCell::new() }
+    }
+
+    /// Leaves the syncing of commits to [`Log::sync`], so that the next writer need not wait for it. Without a log, SQLite syncs.
+    pub(crate) fn sync_later(&self, conn: &Connection) -> rusqlite::Result<()> {
+        if self.id.is_some() { conn.execute_batch("PRAGMA synchronous = NORMAL") } else { Ok(()) }
+    }
+
+    /// Returns when everything that was committed so far is on the disk.
+    pub(crate) fn sync(&self) -> Result<()> {
+        if self.id.is_none() {
+            return Ok(());
+        }
+        self.file().and_then(File::sync_data).map_err(|error| Error::Store {
+            message: format!("cannot sync {}: {error}", self.path.display()),
+            advice: Advice::note("the change was made, but a power failure may undo it; check the disk"),
+        })
+    }
+
+    /// The log that SQLite has open. SQLite locks the database and the shared memory, not the log, so closing a second descriptor of
+    /// it drops no lock.
+    fn file(&self) -> io::Result<&File> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        let file = File::options().write(true).open(&self.path)?;
+        if FileId::of(&file)? != self.id {
+            return Err(io::Error::other("it was replaced"));
+        }
+        Ok(self.file.get_or_init(|| file))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -76,10 +110,9 @@ impl Log {
     /// opened afterwards, while this one is still open, finds in the shared memory that all of the log was moved, so it begins the
     /// log anew with a new header.
     fn empty_in_place(&self, conn: &Connection) -> rusqlite::Result<bool> {
-        let Ok(mut log) = File::options().read(true).write(true).open(&self.path) else { return Ok(false) };
-        let same = self.id.is_some() && FileId::of(&log).ok().flatten() == self.id;
+        let Ok(mut log) = self.file() else { return Ok(false) };
         let short = log.metadata().is_ok_and(|found| found.len() <= KEPT);
-        if !same || !short || self.database.presence() != Presence::InPlace {
+        if self.id.is_none() || !short || self.database.presence() != Presence::InPlace {
             return Ok(false);
         }
         let mut version = conn.prepare_cached("PRAGMA data_version")?;
@@ -93,7 +126,7 @@ impl Log {
         }
         conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let alone = version()? == before && sys::is_open_here_only(&beside(self.database.path(), "-shm"));
-        let emptied = alone && log.write_all(&HEADER).is_ok();
+        let emptied = alone && log.rewind().is_ok() && log.write_all(&HEADER).is_ok();
         conn.prepare_cached("ROLLBACK")?.execute([])?;
         Ok(emptied)
     }
@@ -221,8 +254,8 @@ mod tests {
             .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        let output = std::io::BufReader::new(other.stdout.take().unwrap());
-        assert!(std::io::BufRead::lines(output).any(|line| line.unwrap().contains("it is open")));
+        let output = io::BufReader::new(other.stdout.take().unwrap());
+        assert!(io::BufRead::lines(output).any(|line| line.unwrap().contains("it is open")));
         let drawn = draw_and_exit(&path);
         close_left_open();
         assert!(is_new(&path), "truncated");
@@ -238,7 +271,7 @@ mod tests {
         let conn = Connection::open(path).unwrap();
         conn.query_row("SELECT count(*) FROM tasks", [], |_| Ok(())).unwrap();
         println!("it is open");
-        std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+        io::stdin().read_to_end(&mut Vec::new()).unwrap();
     }
 
     #[cfg(unix)]

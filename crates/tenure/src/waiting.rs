@@ -11,7 +11,7 @@ use tenure_core::error::{Locked, ReservedWork, TaskName};
 use tenure_core::holder::{Caller, Holder, Incarnation, Judge, Liveness};
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::kernel::{self, Grant, Terms, Verdict};
-use tenure_core::lease::{Lease, LeaseState, Resource, ResourceKind, Ticket};
+use tenure_core::lease::{LeaseState, Resource, ResourceKind, Ticket};
 use tenure_core::rules::{Seen, check_seen};
 use tenure_core::store::{ClaimHint, ClaimTarget, Durability, LeaseFilter, StoreHint, Tx, View};
 use tenure_core::{Context, Error, Timestamp, reference};
@@ -195,14 +195,12 @@ fn acquire_or_wait(
     // between the two.
     let mut before = None;
     let mut bar = Bar::default();
-    let mut expects_refusal = is_in_use(open, request)?;
     loop {
         if let Some(bell) = &doorbell {
             bell.silence();
         }
         let bell = doorbell.as_ref();
-        let outcome = try_and_queue(open, claim, &terms, &me, bell, &mut before, expects_refusal);
-        expects_refusal = false;
+        let outcome = try_and_queue(open, claim, &terms, &me, bell, &mut before);
         let (locked, reserved, ticket, until, watch) = match outcome {
             Ok(TryResult::Granted(grant)) => {
                 bar.end(app);
@@ -326,8 +324,7 @@ impl Judge for SelfAliveJudge<'_> {
     }
 }
 
-/// Tries once. If it is refused, it takes or keeps a ticket in the same transaction. With `expects_refusal` a refusal is not
-/// synced to the disk.
+/// Tries once. If it is refused, it takes or keeps a ticket in the same transaction.
 pub(crate) fn try_and_queue(
     open: &Open<'_>,
     claim: &Claim<'_>,
@@ -335,46 +332,10 @@ pub(crate) fn try_and_queue(
     me: &Incarnation,
     doorbell: Option<&Doorbell>,
     before: &mut Option<Incarnation>,
-    expects_refusal: bool,
 ) -> tenure_core::Result<TryResult> {
     let judge = SelfAliveJudge { me, judge: open.context().judge };
     let ctx = Context { judge: &judge, ..open.context() };
-    let mut attempt = |tx: &mut dyn Tx| try_in(tx, &ctx, claim, terms, me, doorbell, before);
-    if expects_refusal && let Some(queued) = queue_only(open, &mut attempt)? {
-        return Ok(queued);
-    }
-    claim.transact(open, true, attempt)
-}
-
-/// Whether a claim of the task will probably be refused: it is held, or another process waits for it. Always false for a store on a server,
-/// which does not benefit from knowing it.
-fn is_in_use(open: &Open<'_>, request: &ClaimRequest) -> tenure_core::Result<bool> {
-    let ClaimRequest::Task(task) = request else { return Ok(false) };
-    if open.source.is_on_server() {
-        return Ok(false);
-    }
-    open.read(|view| {
-        let Some(name) = reference::task_by_id_or_key(view, task.id_or_key())? else { return Ok(false) };
-        let task = Resource::task(&TaskId::new(name.id));
-        let lease = view.open_lease(&task)?;
-        let is_held = |lease: Lease| lease.state(view.now(), open.env.judge.as_ref()) == LeaseState::Live;
-        Ok(lease.is_some_and(is_held) || view.work_tickets()?.iter().any(|ticket| ticket.resource == task))
-    })
-}
-
-/// Takes a ticket in a change that is not synced to the disk: a waiter does not survive a power failure, so its ticket need not
-/// either. `None` if the claim would not have been refused. Then nothing has changed.
-fn queue_only(
-    open: &Open<'_>,
-    mut attempt: impl FnMut(&mut dyn Tx) -> tenure_core::Result<TryResult>,
-) -> tenure_core::Result<Option<TryResult>> {
-    let mut refused = true;
-    let queued = open.store.write(Durability::Process, |tx| {
-        let tried = attempt(tx)?;
-        refused = matches!(tried, TryResult::Wait { .. });
-        if refused { Ok(tried) } else { Err(Error::General("the claim is not refused".to_owned())) }
-    });
-    if refused { queued.map(Some) } else { Ok(None) }
+    claim.transact(open, true, |tx| try_in(tx, &ctx, claim, terms, me, doorbell, before))
 }
 
 fn try_in(
@@ -431,13 +392,15 @@ fn try_in(
         *before = same.map(|ticket| ticket.process).rev().find(lives);
     }
     watch.extend(before.iter().cloned());
+    // A waiter does not survive a power failure, so its ticket need not either.
+    tx.skip_sync();
     Ok(TryResult::Wait { locked, reserved, ticket: (number, wish), until, watch })
 }
 
 pub(crate) fn leave(open: &Open<'_>, terms: &Terms) -> CommandResult<()> {
     let Some((number, resource)) = &terms.ticket else { return Ok(()) };
     let ctx = open.context();
-    Ok(open.write(|tx| kernel::dequeue(tx, &ctx, *number, resource))?)
+    Ok(open.store.write(Durability::Process, |tx| kernel::dequeue(tx, &ctx, *number, resource))?)
 }
 
 pub(crate) fn timed_out(request: &ClaimRequest, waited: Duration, locked: Option<Box<Locked>>) -> Error {

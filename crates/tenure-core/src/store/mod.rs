@@ -226,4 +226,6 @@ pub trait Tx:
     + WriteSessions
     + PruneHistory
 {
+    /// Commits as with [`Durability::Process`], because the body has found that it grants nothing and has to wait.
+    fn skip_sync(&mut self);
 }

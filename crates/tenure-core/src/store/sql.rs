@@ -243,11 +243,13 @@ pub struct TxState {
     dead_processes: OnceCell<Vec<Incarnation>>,
     /// The doorbells to ring after the commit.
     pub rings: Vec<String>,
+    /// See [`Tx::skip_sync`].
+    pub skips_sync: bool,
 }
 
 impl TxState {
     pub fn new(now: Timestamp) -> Self {
-        Self { now, dead_processes: OnceCell::new(), rings: Vec::new() }
+        Self { now, dead_processes: OnceCell::new(), rings: Vec::new(), skips_sync: false }
     }
 }
 
@@ -261,7 +263,11 @@ impl<T: SqlTx> View for T {
     }
 }
 
-impl<T: SqlTx> Tx for T {}
+impl<T: SqlTx> Tx for T {
+    fn skip_sync(&mut self) {
+        self.state_mut().skips_sync = true;
+    }
+}
 
 /// A transaction of an SQL store. In conditions, each `?` is the parameter for the next value.
 pub trait SqlTx: TaskQueries + Known + Counting + Sized {

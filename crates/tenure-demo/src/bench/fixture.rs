@@ -1,6 +1,6 @@
 //! A project with many tasks, and claims in this process.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tenure_core::event::{EventKind, NewEvent};
@@ -139,12 +139,13 @@ pub(super) fn claim(store: &dyn Store, caller: &Caller, key: &str) -> Result<()>
     }
 }
 
-pub(super) fn release(store: &dyn Store, caller: &Caller, key: &str) -> Result<()> {
-    store.write(Durability::Power, |tx| {
+/// Returns when the commit began. It wakes waiters before this returns.
+pub(super) fn release(store: &dyn Store, caller: &Caller, key: &str) -> Result<Instant> {
+    Ok(store.write(Durability::Power, |tx| {
         let name = reference::task(tx, key)?;
-        kernel::finish(tx, &context(), caller, &name, Finish::Release(None), false)
-    })?;
-    Ok(())
+        kernel::finish(tx, &context(), caller, &name, Finish::Release(None), false)?;
+        Ok(Instant::now())
+    })?)
 }
 
 #[cfg(test)]

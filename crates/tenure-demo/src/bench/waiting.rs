@@ -41,8 +41,7 @@ impl Bench<'_> {
         let mut times = Vec::new();
         for round in 0..rounds {
             let waiter = start_waiter(&fixture, store.as_ref(), "F1", &name(round + 1))?;
-            release(store.as_ref(), &agent(&name(round)), "F1")?;
-            let released = Instant::now();
+            let released = release(store.as_ref(), &agent(&name(round)), "F1")?;
             times.push(time_of_answer(waiter)?.saturating_duration_since(released));
             raw.commit()?;
             self.check_interrupts()?;

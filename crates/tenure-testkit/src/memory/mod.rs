@@ -120,4 +120,6 @@ impl View for MemoryTx {
     }
 }
 
-impl Tx for MemoryTx {}
+impl Tx for MemoryTx {
+    fn skip_sync(&mut self) {}
+}

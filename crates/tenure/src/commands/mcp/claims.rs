@@ -62,7 +62,7 @@ impl McpHandler<'_, '_> {
         let me = Incarnation::current();
         let QueuedClaim { want, terms, doorbell, before, .. } = &mut queued;
         let asked = waiting::Claim::new(want, &caller);
-        let tried = waiting::try_and_queue(self.open, &asked, terms, &me, doorbell.as_ref(), before, false);
+        let tried = waiting::try_and_queue(self.open, &asked, terms, &me, doorbell.as_ref(), before);
         match tried {
             Ok(TryResult::Granted(grant)) => self.granted(session, *grant),
             Ok(TryResult::Impossible(error)) | Err(error) => {
