@@ -127,7 +127,14 @@ impl ProcessIdentity {
 
     /// Like [`liveness`](Self::liveness), with the host as an argument, for callers that evaluate many processes.
     pub fn liveness_seen_from(&self, here: &Host) -> Liveness {
-        judge(self, here, sys::process::probe)
+        judge(self, here, |pid| {
+            if pid == std::process::id() {
+                // This process is running, and has read its own start time once.
+                Probe::Running { start_time: sys::process::own_start_time() }
+            } else {
+                sys::process::probe(pid)
+            }
+        })
     }
 }
 
@@ -207,6 +214,15 @@ mod tests {
     #[test]
     fn a_recycled_pid_is_dead() {
         assert_eq!(judge(&recorded(), &here(), running(1001)), Liveness::Dead);
+    }
+
+    #[test]
+    fn this_process_is_alive_and_an_earlier_one_with_its_pid_is_not() {
+        let me = ProcessIdentity::current();
+        assert_eq!(me.liveness(), Liveness::Alive);
+        let earlier = ProcessIdentity { start_time: me.start_time + 1, ..me };
+        let expected = if sys::process::own_start_time().is_some() { Liveness::Dead } else { Liveness::Alive };
+        assert_eq!(earlier.liveness(), expected);
     }
 
     #[test]

@@ -307,23 +307,6 @@ pub(crate) fn nothing_for_newcomer(
     Ok(Error::NothingReady { reserved, in_use })
 }
 
-/// A judge that reports this process as alive without probing it.
-#[derive(Debug)]
-struct SelfAliveJudge<'a> {
-    me: &'a Incarnation,
-    judge: &'a dyn Judge,
-}
-
-impl Judge for SelfAliveJudge<'_> {
-    fn liveness(&self, who: &Incarnation) -> Liveness {
-        if who == self.me { Liveness::Alive } else { self.judge.liveness(who) }
-    }
-
-    fn is_this_boot(&self, who: &Incarnation) -> bool {
-        self.judge.is_this_boot(who)
-    }
-}
-
 /// Tries once. If it is refused, it takes or keeps a ticket in the same transaction.
 pub(crate) fn try_and_queue(
     open: &Open<'_>,
@@ -333,8 +316,7 @@ pub(crate) fn try_and_queue(
     doorbell: Option<&Doorbell>,
     before: &mut Option<Incarnation>,
 ) -> tenure_core::Result<TryResult> {
-    let judge = SelfAliveJudge { me, judge: open.context().judge };
-    let ctx = Context { judge: &judge, ..open.context() };
+    let ctx = open.context();
     claim.transact(open, true, |tx| try_in(tx, &ctx, claim, terms, me, doorbell, before))
 }
 
