@@ -221,7 +221,8 @@ mod tests {
         let me = ProcessIdentity::current();
         assert_eq!(me.liveness(), Liveness::Alive);
         let earlier = ProcessIdentity { start_time: me.start_time + 1, ..me };
-        let expected = if sys::process::own_start_time().is_some() { Liveness::Dead } else { Liveness::Alive };
+        let expected =
+            if sys::process::own_start_time().is_some() { Liveness::Dead } else { Liveness::Alive };
         assert_eq!(earlier.liveness(), expected);
     }
 
