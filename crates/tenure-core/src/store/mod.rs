@@ -76,6 +76,7 @@ pub trait Store: Send + fmt::Debug {
 
     fn read_with(&self, body: &mut dyn FnMut(&dyn View) -> Result<()>) -> Result<()>;
 
+    /// Returns when the commit survives what `durability` says. Other processes may see it before.
     fn write_with(
         &self,
         durability: Durability,

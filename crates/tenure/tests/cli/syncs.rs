@@ -110,7 +110,7 @@ fn a_commit_is_synced_after_its_turn_and_before_its_answer() {
 fn a_waiter_is_woken_before_the_commit_is_synced_and_its_ticket_is_not_synced() {
     let env = project_with_tasks();
     env.process(&["tasks", "claim", "T1", "--agent", "a"]).output().unwrap();
-    // The one that times out.
+    // This one ends without the task.
     let wait = ["tasks", "claim", "T1", "--agent", "b", "--wait", "--timeout", "10ms"];
     let Some(calls) = traced(&env, &wait) else { return };
     let commit = Commit { calls: &calls };
