@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use crate::history::{Between, Call, Event, History, Line, Pause, Snapshot, Ticket};
+use crate::history::{Between, Call, Event, History, Kill, Line, Pause, Snapshot, Ticket};
 
 /// The journal's clock has hundredths of a second.
 const TICK: i64 = 10;
@@ -418,7 +418,13 @@ fn refusals(history: &History, faults: &mut Vec<String>) {
         {
             faults.push(format!("L3: refused by a lease that had expired, {renewed:?} {row:?}: {call:?}"));
         }
-        let dead = |pid| history.kills.iter().find(|kill| kill.pid == pid && kill.dead_by < Some(call.begun));
+        // A process that was killed before the grant only had the same pid.
+        let granted = history.beats.get(&fence).and_then(|beats| beats.first());
+        let is_holder = |kill: &Kill| granted.is_none_or(|granted| granted.after <= kill.at);
+        let dead = |pid| {
+            let mut killed = history.kills.iter().filter(|kill| kill.pid == pid && is_holder(kill));
+            killed.find(|kill| kill.dead_by < Some(call.begun))
+        };
         if let Some(kill) = row.pid.and_then(dead).filter(|kill| kill.dead_by.is_some()) {
             faults.push(format!("L5: refused by a dead holder, {kill:?} {row:?}: {call:?}"));
         }
@@ -452,10 +458,14 @@ impl<'a> State<'a> {
         self.open.get(resource).and_then(|fence| history.leases.get(fence)).map(|row| row.holder.as_str())
     }
 
-    /// Whether nothing, or only a lease that may have lapsed already, holds the resource.
-    fn may_be_free(&self, history: &History, resource: &str) -> bool {
-        let row = self.open.get(resource).and_then(|fence| history.leases.get(fence));
-        row.is_none_or(|row| matches!(row.reason.as_deref(), Some("expired" | "holder_died")))
+    /// Whether nothing, or only a lease that may have lapsed by the time `at`, holds the resource. Its end does not tell that if it was
+    /// revived after it had lapsed.
+    fn may_be_free(&self, history: &History, resource: &str, at: i64) -> bool {
+        let Some(fence) = self.open.get(resource) else { return true };
+        let Some(row) = history.leases.get(fence) else { return true };
+        let renewed = history.beats.get(fence).and_then(|beats| beats.iter().rfind(|beat| beat.after <= at));
+        matches!(row.reason.as_deref(), Some("expired" | "holder_died"))
+            || renewed.is_some_and(|beat| beat.after + row.ttl <= at)
     }
 
     /// Whether the task was certainly pending, unblocked and not held.
@@ -534,7 +544,7 @@ fn passed<'a>(history: &'a History, before: &State<'_>, grant: &Event) -> Option
     }
     let wanted: Vec<&Ticket> =
         tickets.into_iter().filter(|ticket| wants(ticket, row.section.as_deref())).collect();
-    let places = ready_places(history, before, task);
+    let places = ready_places(history, before, task, grant.committed.by);
     unserved(&wanted, &places)
 }
 
@@ -551,7 +561,7 @@ fn wants(ticket: &Ticket, section: Option<&str>) -> bool {
 
 /// The work that may have been ready besides `taken`, as one place per task with its section. A serial section offers one
 /// task at a time.
-fn ready_places(history: &History, before: &State<'_>, taken: &str) -> Vec<Option<String>> {
+fn ready_places(history: &History, before: &State<'_>, taken: &str, at: i64) -> Vec<Option<String>> {
     let mut places: BTreeMap<String, Option<String>> = BTreeMap::new();
     let taken_section = history.tasks.get(taken).filter(|row| row.serial).and_then(|row| row.section.clone());
     for (task, row) in &history.tasks {
@@ -560,9 +570,9 @@ fn ready_places(history: &History, before: &State<'_>, taken: &str) -> Vec<Optio
         if task == taken
             || !open
             || before.is_blocked(history, task)
-            || !before.may_be_free(history, &format!("task:{task}"))
+            || !before.may_be_free(history, &format!("task:{task}"), at)
             || serial.is_some() && serial == taken_section
-            || serial.as_ref().is_some_and(|s| !before.may_be_free(history, &format!("section:{s}")))
+            || serial.as_ref().is_some_and(|s| !before.may_be_free(history, &format!("section:{s}"), at))
         {
             continue;
         }

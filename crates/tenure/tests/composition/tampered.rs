@@ -272,6 +272,30 @@ fn a_waiter_is_passed_only_if_too_little_work_is_left_for_it() {
 }
 
 #[test]
+fn a_task_whose_lease_had_lapsed_is_left_for_a_waiter_even_if_the_lease_was_revived_later() {
+    fn held(h: &mut History, ttl: i64) {
+        h.feed.insert(6, event(6, "lease.acquired", "carl", "U", 9));
+        h.leases.insert(9, LeaseRow { ttl, ..lease("U", "carl", None, "completed") });
+        h.beats.insert(9, vec![at(6)]);
+    }
+    let ready = [ticket(1, "ready:", 61)];
+    assert_eq!(passed(&ready, |h| held(h, 3000)), 1, "no work is left");
+    assert_eq!(passed(&ready, |h| held(h, 50)), 0, "U is left");
+}
+
+#[test]
+fn an_earlier_process_with_the_pid_of_a_holder_may_have_been_killed() {
+    let refused = |killed: i64| {
+        let mut history = correct_history();
+        history.calls[3].begun = 1900;
+        (history.kills[0].at, history.kills[0].dead_by) = (killed, Some(killed + 10));
+        faults(&history).iter().any(|fault| fault.contains("L5: refused by a dead holder"))
+    };
+    assert!(refused(1840));
+    assert!(!refused(1500), "it was killed before the grant");
+}
+
+#[test]
 fn a_claim_by_name_passes_those_who_wait_for_any_task() {
     let by_name = |h: &mut History| {
         let row = h.leases.get_mut(&2).unwrap();
