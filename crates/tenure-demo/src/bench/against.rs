@@ -153,7 +153,7 @@ fn contender(rival: Rival, folder: &TempProject, count: usize) -> Result<Box<dyn
             for number in 1..=count {
                 let created: Value = serde_json::from_str(&run(&["create", &task_key(number), "--json"])?)
                     .map_err(Error::bench)?;
-                // With its envelope, which becomes the default in version 2, and without.
+                // bd 2 wraps the issue in an envelope, bd 1 does so on request.
                 let id = created["data"]["id"].as_str().or(created["id"].as_str());
                 let id = id.ok_or_else(|| Error::bench("bd create printed no id"))?;
                 tasks.push(id.to_owned());

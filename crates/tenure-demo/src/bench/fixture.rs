@@ -139,7 +139,7 @@ pub(super) fn claim(store: &dyn Store, caller: &Caller, key: &str) -> Result<()>
     }
 }
 
-/// Returns when the commit began. It wakes waiters before this returns.
+/// The time at which the commit began. Waiters are woken before this returns.
 pub(super) fn release(store: &dyn Store, caller: &Caller, key: &str) -> Result<Instant> {
     Ok(store.write(Durability::Power, |tx| {
         let name = reference::task(tx, key)?;
