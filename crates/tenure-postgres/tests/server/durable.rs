@@ -81,3 +81,23 @@ fn an_answer_is_durable_if_it_depends_on_another_clients_commit() {
         assert_eq!(joined(other), round, "the other client has seen it");
     }
 }
+
+#[test]
+fn a_change_that_skips_its_sync_does_not_wait_for_the_disk() {
+    let cluster = Cluster::private(&LAZY);
+    let (store, _) = create(&cluster.url());
+    let store: &dyn Store = &store;
+    let is_lost = || {
+        let before = joined(store);
+        let waiting = |tx: &mut dyn Tx| {
+            tx.skip_sync();
+            append_event(tx)
+        };
+        store.write(Durability::Power, waiting).unwrap();
+        cluster.stop_immediately();
+        cluster.start();
+        joined(store) == before
+    };
+    // The server itself writes to the disk every ten seconds, perhaps just then.
+    assert!((0..3).any(|_| is_lost()));
+}
